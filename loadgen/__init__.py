@@ -1,0 +1,1 @@
+"""Arrivals, traffic mixes, the streaming client and its records."""

@@ -1,0 +1,94 @@
+"""RequestRecord: what one request did, on the client's monotonic clock; and the cell it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """Every request ends as exactly one of these; only `done` enters latency and throughput figures."""
+
+    DONE = "done"
+    REFUSED = "refused"  # 429 or 503: the server said no; never retried
+    FAILED = "failed"  # connection, protocol or server error, an error event inside a 200 stream
+    TIMED_OUT = "timed-out"
+    TRUNCATED = "truncated"  # the stream ended without a terminal event
+    CANCELLED = "cancelled"  # this client gave up (Ctrl-C, end of the cell)
+
+
+class TokenSource(StrEnum):
+    """Where token counts came from. A chunk is never taken for a token."""
+
+    USAGE = "usage"  # totals only: per-chunk counts are unknown
+    CONTINUOUS_USAGE = "continuous-usage"
+    TOKEN_IDS = "token-ids"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CellKey:
+    """One measured point: an arm at a concurrency in a repeat (repeat counts from 0)."""
+
+    arm: str
+    concurrency: int
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """Times are seconds on one monotonic clock per run; None = it never happened. Latency counts from `due_s`.
+
+    chunk_times_s    arrival of each content chunk, stamped at the socket read
+    chunk_tokens     tokens in each, None where the server did not say
+    output_tokens    from the server's usage, None = unknown; prompt_tokens likewise
+    """
+
+    request: str
+    arm: str
+    concurrency: int
+    repeat: int
+    traffic_class: str
+    due_s: float
+    sent_s: float | None
+    first_byte_s: float | None
+    first_token_s: float | None
+    done_s: float | None
+    chunk_times_s: tuple[float, ...]
+    chunk_tokens: tuple[int, ...] | None
+    prompt_tokens: int | None
+    output_tokens: int | None
+    max_tokens: int
+    tokens_are: TokenSource
+    outcome: Outcome
+    why: str | None = None
+    warmup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CellRecord:
+    """One line when a cell ends. `window_*`: the steady-state window in the records' clock (whole cell for bursts).
+
+    invalid: reasons why the *machine or client* (not the engine) spoiled the cell; empty = valid
+    notes: things a reader should know ("32 streams queue: max_num_seqs is 16")
+    lag_s: worst wall-clock lag the engine reported over the cell, None = not reported
+    client_lag_s: worst event-loop lag of the load generator, None in virtual time
+    drafts, draft_tokens, accepted_tokens: deltas of the engine's counters over the cell, None = not available
+    accepted_by_position, reached_by_position: likewise, per draft position
+    """
+
+    arm: str
+    concurrency: int
+    repeat: int
+    window_start_s: float
+    window_end_s: float
+    clock: str  # "wall" | "virtual"
+    invalid: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    lag_s: float | None = None
+    client_lag_s: float | None = None
+    drafts: int | None = None
+    draft_tokens: int | None = None
+    accepted_tokens: int | None = None
+    accepted_by_position: tuple[int, ...] | None = None
+    reached_by_position: tuple[int, ...] | None = None

@@ -1,0 +1,1 @@
+"""One collapse a file, named for its symptom."""
