@@ -27,7 +27,8 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class TrafficClass:
-    """`source`: "offline" (generated here), "hub:ID" (through `datasets`) or "file:PATH" (JSONL, parquet, CSV).
+    """`source`: "offline" (generated here), "hub:ID" (through `datasets`) or "file:PATH" (JSONL,
+    parquet, CSV).
 
     `column`: the prompt's column in a hub or file source. `weight` is relative.
     """

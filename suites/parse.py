@@ -1,0 +1,248 @@
+"""TOML to Suite, strictly: a suite that could be misread is refused before anything runs."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from suites.fields import Fields, nearest
+from suites.locate import find_suite
+from suites.measures import MEASURES
+from suites.model import Arm, Budget, EngineSpec, LoadSpec, Suite, SuiteError, TrafficClass
+
+# Names become parts of file names and of page anchors, and the suite comes from anywhere.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def load_suite(path_or_name: str | Path) -> Suite:
+    """The validated suite of a bundled name or a path. SuiteError: one line with file, field, value, mend."""
+    path = find_suite(path_or_name)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # syntax, encoding, an endless integer
+        raise SuiteError(f"{path}: not valid TOML: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error
+    return parse_suite(table, str(path))
+
+
+def parse_suite(table: object, source: str) -> Suite:
+    """The validated suite of a table in the shape of the TOML file (or of `canonical.content`)."""
+    top = Fields(table, source)
+    suite = Suite(
+        name=_name(top, "name"),
+        question=top.text("question"),
+        engine=_engine(top),
+        traffic=_traffic(top),
+        load=_load(Fields(_required(top, "load"), source, "load")),
+        arms=_arms(top),
+        budgets=tuple(_budget(item) for item in top.tables("budgets")),
+        seed=top.integer("seed", minimum=0, default=0),
+        repeats=top.integer("repeats", minimum=1, default=3),
+        drafter_class=top.text_or_none("drafter_class"),
+        confidence=top.number("confidence", lambda x: 0.5 <= x < 1, "must be in [0.5, 1), say 0.95", 0.95),
+    )
+    top.close()
+    _check_budget_arms(suite, source)
+    return suite
+
+
+def _required(top: Fields, name: str) -> object:
+    value = top.raw(name)
+    if value is None:
+        raise top.fault(name, f"missing; add a [{name}] table")
+    return value
+
+
+def _name(fields: Fields, key: str) -> str:
+    name = fields.text(key)
+    if not NAME.fullmatch(name):
+        raise fields.fault(key, "must be 1 to 64 letters, digits, - or _ and begin with a letter or digit")
+    return name
+
+
+def _url(fields: Fields) -> str | None:
+    url = fields.text_or_none("url")
+    if url is not None and not re.match(r"https?://[^\s/]", url):
+        raise fields.fault("url", "must begin with http:// or https:// and name a host")
+    return url
+
+
+def _unique(names: Iterable[str], source: str, path: str) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise SuiteError(f"{source}: {path}.name = {name!r}: {count} share this name; rename all but one")
+
+
+def _engine(top: Fields) -> EngineSpec:
+    table = top.raw("engine")
+    fields = Fields({} if table is None else table, top.source, "engine")
+    spec = EngineSpec(
+        kind=fields.text_or("kind", "embedded"),
+        profile=fields.text_or_none("profile"),
+        url=_url(fields),
+        model=fields.text_or_none("model"),
+        options=fields.options("options"),
+    )
+    fields.close()
+    return spec
+
+
+def _traffic(top: Fields) -> tuple[TrafficClass, ...]:
+    classes = tuple(_traffic_class(fields) for fields in top.tables("traffic"))
+    if not classes:
+        raise top.fault("traffic", 'at least one class is needed; add [[traffic]] with name = "gsm8k"')
+    _unique((item.name for item in classes), top.source, "traffic")
+    return classes
+
+
+def _traffic_class(fields: Fields) -> TrafficClass:
+    source = fields.text_or("source", "offline")
+    if not re.fullmatch(r"offline|hub:\S+|file:.+", source):
+        raise fields.fault("source", 'must be "offline", "hub:ID" or "file:PATH"')
+    item = TrafficClass(
+        name=_name(fields, "name"),
+        weight=fields.number("weight", lambda x: x > 0, "must be above 0; leave the class out instead", 1.0),
+        source=source,
+        column=fields.text_or_none("column"),
+        split=fields.text_or("split", "test"),
+        max_tokens=fields.integer("max_tokens", minimum=1, default=180),
+        ignore_eos=fields.flag("ignore_eos", default=True),
+    )
+    fields.close()
+    return item
+
+
+def _load(fields: Fields) -> LoadSpec:
+    spec = LoadSpec(
+        concurrency=_concurrency(fields),
+        mode=fields.choice("mode", ("burst", "closed"), "closed"),
+        requests_per_stream=fields.integer_or_none("requests_per_stream", minimum=1),
+        duration_s=fields.number_or_none("duration_s", lambda x: x > 0, "must be above 0 seconds"),
+        warmup_s=fields.number("warmup_s", lambda x: x >= 0, "must be 0 seconds or more", 0.0),
+        warmup_requests=fields.integer("warmup_requests", minimum=0, default=0),
+        timeout_s=fields.number("timeout_s", lambda x: x > 0, "must be above 0 seconds", 300.0),
+        route=fields.choice("route", ("chat", "completions"), "chat"),
+    )
+    fields.close()
+    _check_length(fields, spec)
+    return spec
+
+
+def _check_length(fields: Fields, spec: LoadSpec) -> None:
+    if spec.mode == "burst":
+        if spec.requests_per_stream is None:
+            raise fields.fault(
+                "requests_per_stream", "missing: the number of bursts; add requests_per_stream = 1"
+            )
+        if spec.duration_s is not None:
+            raise fields.fault("duration_s", "a burst ends with its requests; remove it or use mode = closed")
+        if spec.warmup_s:
+            raise fields.fault("warmup_s", "a burst is measured whole; remove it or use warmup_requests")
+    elif spec.requests_per_stream is None and spec.duration_s is None:
+        raise fields.fault(
+            "duration_s", "missing: say how long; add duration_s = 60 or requests_per_stream = 20"
+        )
+    elif spec.duration_s is not None and spec.warmup_s >= spec.duration_s:
+        raise fields.fault("warmup_s", f"leaves no window: must be below duration_s = {spec.duration_s:g}")
+
+
+def _concurrency(fields: Fields) -> tuple[int, ...]:
+    items = fields.items("concurrency")
+    if not items:
+        raise fields.fault("concurrency", "at least one point is needed; write concurrency = [1, 4, 16]")
+    points = [item for item in items if isinstance(item, int) and not isinstance(item, bool) and item >= 1]
+    if len(points) != len(items):
+        raise fields.fault("concurrency", "every point must be a whole number of at least 1")
+    if points != sorted(set(points)):
+        raise fields.fault("concurrency", f"must ascend, each point once; write {sorted(set(points))}")
+    return tuple(points)
+
+
+def _arms(top: Fields) -> tuple[Arm, ...]:
+    arms = tuple(_arm(fields) for fields in top.tables("arms"))
+    if not arms:
+        raise top.fault(
+            "arms", "at least one arm is needed; add [[arms]] with a name, a governor and baseline = true"
+        )
+    _unique((arm.name for arm in arms), top.source, "arms")
+    baselines = [arm.name for arm in arms if arm.baseline]
+    if not baselines:
+        raise SuiteError(
+            f"{top.source}: arms: no baseline arm; add baseline = true to the one to compare with"
+        )
+    if len(baselines) > 1:
+        raise SuiteError(
+            f"{top.source}: arms: baseline = true on {', '.join(baselines)}; keep it on exactly one"
+        )
+    return arms
+
+
+def _arm(fields: Fields) -> Arm:
+    arm = Arm(
+        name=_name(fields, "name"),
+        governor=fields.text("governor"),
+        options=fields.options("options"),
+        url=_url(fields),
+        baseline=fields.flag("baseline", default=False),
+    )
+    fields.close()
+    return arm
+
+
+def _budget(fields: Fields) -> Budget:
+    metric = fields.text("metric")
+    if metric not in MEASURES:
+        raise fields.fault("metric", f"not known; {nearest(metric, MEASURES)}")
+    budget = Budget(
+        metric=metric,
+        min_ratio=fields.number_or_none("min_ratio", lambda x: x > 0, "must be above 0, say 0.97"),
+        max_ratio=fields.number_or_none("max_ratio", lambda x: x > 0, "must be above 0, say 1.10"),
+        max_value=fields.number_or_none("max_value", lambda x: x >= 0, "must be 0 or more"),
+        arms=_budget_arms(fields),
+    )
+    fields.close()
+    _check_bounds(fields, budget)
+    return budget
+
+
+def _budget_arms(fields: Fields) -> tuple[str, ...]:
+    names = fields.items("arms") or []
+    arms = tuple(name for name in names if isinstance(name, str))
+    if len(arms) != len(names) or len(set(arms)) != len(arms):
+        raise fields.fault("arms", "must be a list of arm names in quotes, each once")
+    return arms
+
+
+def _check_bounds(fields: Fields, budget: Budget) -> None:
+    measure = MEASURES[budget.metric]
+    wanted = "min_ratio" if measure.higher_is_better else "max_ratio"
+    wanted = wanted if measure.has_ratio else "max_value"
+    wrong = "max_ratio" if measure.higher_is_better else "min_ratio"
+    if budget.min_ratio is None and budget.max_ratio is None and budget.max_value is None:
+        raise fields.fault("metric", f"no bound; add {wanted}")
+    if getattr(budget, wrong) is not None:
+        better = "more" if measure.higher_is_better else "less"
+        raise fields.fault(wrong, f"of {budget.metric} {better} is better; use {wanted}")
+    if not measure.has_ratio and (budget.min_ratio is not None or budget.max_ratio is not None):
+        raise fields.fault(
+            "metric", "the baseline may have none of it, so a ratio says nothing; use max_value"
+        )
+    if measure.higher_is_better and budget.max_value is not None:
+        raise fields.fault("max_value", f"of {budget.metric} more is better; use {wanted}")
+
+
+def _check_budget_arms(suite: Suite, source: str) -> None:
+    names = {arm.name for arm in suite.arms}
+    for index, budget in enumerate(suite.budgets):
+        for name in budget.arms:
+            path = f"{source}: budgets[{index}].arms = {list(budget.arms)}"
+            if name not in names:
+                raise SuiteError(f"{path}: no arm {name!r}; {nearest(name, names)}")
+            if name == suite.baseline.name and budget.max_value is None:
+                raise SuiteError(
+                    f"{path}: {name!r} is the baseline, its ratio to itself is 1; remove it here"
+                )
