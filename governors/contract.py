@@ -45,7 +45,7 @@ class GraphMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DepthLimits:
-    """What the engine can do at all. `captured_tokens`: ascending graph sizes in tokens, empty = not known."""
+    """What the engine can do at all. `captured_tokens`: ascending graph sizes in tokens; empty: not known."""
 
     k_max: int
     max_num_seqs: int

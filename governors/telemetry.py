@@ -17,7 +17,8 @@ class StepRecord:
     window_mean        mean verify window over the decoding requests, None when batch is 0
     verified, accepted, emitted   totals over the step, in tokens
     reached_by_position, accepted_by_position   counts; conditional acceptance = accepted / reached
-    lag_s              wall clock behind the model's clock at the end of the step (embedded engine; 0 in virtual time)
+    lag_s              wall clock behind the model's clock at the end of the step (embedded engine only;
+                       0 in virtual time)
     """
 
     step: int
