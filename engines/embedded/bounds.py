@@ -1,0 +1,124 @@
+"""What a profile's constants may be: physical bounds, each refused in one line with its mend."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from engines.embedded.constants import ForwardSpec, HardwareSpec
+from engines.embedded.specs import AcceptanceSpec, PenaltySpec, SchedulerSpec
+from governors.profile import ProfileError
+
+if TYPE_CHECKING:
+    from engines.embedded.profile import EngineProfile
+
+_SIGNED = {"acceptance.batch_slope", "acceptance.confidence.bias", "acceptance.confidence.slope"}
+_POSITIVE = {
+    "k_max",
+    "reference_context_tokens",
+    "hardware.memory_bandwidth_roof_bytes_per_s",
+    "hardware.memory_bandwidth_bytes_per_s",
+    "hardware.flops_roof_per_s",
+    "hardware.flops_per_s",
+    "hardware.matvec_max_tokens",
+    "hardware.matmul_weight_factor",
+    "host.level_time_s",
+    "acceptance.drift_tokens",
+}
+
+
+def check_profile(profile: EngineProfile) -> None:
+    """Raises ProfileError at the first constant out of bounds."""
+    for path, value in _numbers(profile, ""):
+        if value < 0 and path not in _SIGNED:
+            raise ProfileError(f"{path} = {value:g}: negative; write a number >= 0")
+        if value == 0 and path in _POSITIVE:
+            raise ProfileError(f"{path} = 0: must be above 0; write a positive number")
+    _check_hardware(profile.hardware)
+    for where, forward in (("target", profile.target), ("drafter.forward", profile.drafter.forward)):
+        _check_forward(forward, where)
+    _check_scheduler(profile.scheduler)
+    _check_acceptance(profile.acceptance, profile.k_max)
+    _check_penalties(profile.penalties, profile.k_max)
+
+
+def _numbers(spec: object, prefix: str) -> Iterator[tuple[str, float]]:
+    for item in dataclasses.fields(spec):  # type: ignore[arg-type]
+        value, path = getattr(spec, item.name), f"{prefix}{item.name}"
+        if dataclasses.is_dataclass(value):
+            yield from _numbers(value, f"{path}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield path, value
+
+
+def _check_hardware(hardware: HardwareSpec) -> None:
+    for name, unit in (("memory_bandwidth", "bytes_per_s"), ("flops", "per_s")):
+        reached, roof = getattr(hardware, f"{name}_{unit}"), getattr(hardware, f"{name}_roof_{unit}")
+        if reached > roof:
+            raise ProfileError(
+                f"hardware.{name}_{unit} = {reached:g}: above the roof {roof:g}; nothing is faster than that"
+            )
+    if hardware.roofline_sharpness < 1:
+        raise ProfileError(
+            f"hardware.roofline_sharpness = {hardware.roofline_sharpness:g}: must be >= 1; 1 = no overlap"
+        )
+    if hardware.matmul_weight_factor > 1:
+        raise ProfileError(f"hardware.matmul_weight_factor = {hardware.matmul_weight_factor:g}: must be <= 1")
+
+
+def _check_forward(forward: ForwardSpec, where: str) -> None:
+    if forward.moe is None:
+        return
+    if not forward.moe.active <= forward.moe.experts_effective <= forward.moe.experts:
+        raise ProfileError(
+            f"{where}.moe.experts_effective = {forward.moe.experts_effective:g}: "
+            f"must lie between active = {forward.moe.active} and experts = {forward.moe.experts}"
+        )
+    if forward.moe.active < 1:
+        raise ProfileError(
+            f"{where}.moe.active = {forward.moe.active}: must be >= 1; drop [{where}.moe] if dense"
+        )
+
+
+def _check_scheduler(scheduler: SchedulerSpec) -> None:
+    for item in dataclasses.fields(scheduler):
+        value = getattr(scheduler, item.name)
+        if value < 1:
+            raise ProfileError(
+                f"scheduler.{item.name} = {value}: must be >= 1; write a positive whole number"
+            )
+
+
+def _check_acceptance(acceptance: AcceptanceSpec, k_max: int) -> None:
+    if "default" not in acceptance.by_class:
+        raise ProfileError("acceptance.by_class.default: missing; it serves the classes that are not listed")
+    for name, rates in acceptance.by_class.items():
+        where = f"acceptance.by_class.{name}"
+        if any(not 0 <= rate <= 1 for rate in rates):
+            raise ProfileError(f"{where} = {list(rates)}: acceptance lies in 0..1; write fractions")
+        if any(later > earlier for earlier, later in pairwise(rates)):
+            raise ProfileError(
+                f"{where} = {list(rates)}: unconditional acceptance never rises with position; sort it out"
+            )
+        if len(rates) < k_max:
+            raise ProfileError(
+                f"{where}: {len(rates)} positions for k_max = {k_max}; add positions or lower k_max"
+            )
+
+
+def _check_penalties(penalties: PenaltySpec, k_max: int) -> None:
+    sizes = penalties.capture_sizes or ()
+    if any(size < 1 for size in sizes) or any(later <= earlier for earlier, later in pairwise(sizes)):
+        raise ProfileError(
+            f"penalties.capture_sizes = {list(sizes)}: must rise from 1 up; sort them, without repeats"
+        )
+    if penalties.drafter_starvation > 1:
+        raise ProfileError(
+            f"penalties.drafter_starvation = {penalties.drafter_starvation:g}: a factor in 0..1; 1 = none"
+        )
+    if penalties.policy_ignored is not None and penalties.policy_ignored > k_max:
+        raise ProfileError(
+            f"penalties.policy_ignored = {penalties.policy_ignored}: above k_max = {k_max}; lower it"
+        )
