@@ -37,7 +37,7 @@ class CellKey:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """Times are seconds on one monotonic clock per run; None = it never happened. Latency counts from `due_s`.
+    """Times: seconds on one monotonic clock per run; None = it never happened. Latency counts from `due_s`.
 
     chunk_times_s    arrival of each content chunk, stamped at the socket read
     chunk_tokens     tokens in each, None where the server did not say
@@ -67,7 +67,7 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """One line when a cell ends. `window_*`: the steady-state window in the records' clock (whole cell for bursts).
+    """One line when a cell ends. `window_*`: steady state, in the records' clock (bursts: the whole cell).
 
     invalid: reasons why the *machine or client* (not the engine) spoiled the cell; empty = valid
     notes: things a reader should know ("32 streams queue: max_num_seqs is 16")

@@ -1,0 +1,208 @@
+"""What a streamed answer said, read from its bytes: tokens with their source, faults, and whether it ended.
+
+A chunk is never taken for a token. Counts come, in this order, from `usage` on every content chunk (vLLM's
+`continuous_usage_stats`), from `token_ids`, or as a total from the last `usage`; else they are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from loadgen.records import TokenSource
+from loadgen.sse import SseEvent, SseParser
+
+DONE = b"[DONE]"
+TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "tool_calls", "refusal")
+EXCERPT = 200  # characters of a server's words that a record keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One answer.
+
+    chunk_ends     stream offset at which each content chunk was whole; a role or usage alone is no content
+    chunk_tokens   tokens in each, None where the server did not say; held-back text set free counts 0
+    output_tokens, prompt_tokens   totals, None = unknown
+    events         SSE events before [DONE]
+    terminated     [DONE] came
+    fault          an error event, or an event that is not a JSON object: the answer failed
+    notes          contradictions that do not spoil the answer
+    """
+
+    chunk_ends: tuple[int, ...]
+    chunk_tokens: tuple[int, ...] | None
+    output_tokens: int | None
+    prompt_tokens: int | None
+    tokens_are: TokenSource
+    events: int
+    terminated: bool
+    fault: str | None
+    notes: tuple[str, ...]
+
+
+def excerpt(text: object) -> str:
+    """A server's words, shortened and on one line: they are untrusted and end up in records and pages."""
+    line = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    line = " ".join("".join(c if c.isprintable() else " " for c in line[: 4 * EXCERPT]).split())
+    return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
+
+
+class TranscriptReader:
+    """Feed it the body's bytes in any pieces, then take `transcript()`."""
+
+    def __init__(self) -> None:
+        self._parser = SseParser()
+        self._events = 0
+        self._terminated = False
+        self._fault: str | None = None
+        self._ends: list[int] = []
+        self._has_text: list[bool] = []
+        self._so_far: list[int | None] = []  # usage.completion_tokens on the chunk
+        self._ids: list[int | None] = []
+        self._usage_total: int | None = None
+        self._prompt_tokens: int | None = None
+
+    def feed(self, piece: bytes) -> None:
+        for event in self._parser.feed(piece):
+            self._event(event)
+
+    def transcript(self, max_tokens: int | None = None) -> Transcript:
+        """The answer so far; with `max_tokens`, a usage beyond it is noted."""
+        terminated = self._terminated or self._parser.unfinished() == DONE
+        chunks = self._chunks()
+        usage = output = self._usage()
+        if output is None and chunks.source is TokenSource.TOKEN_IDS:
+            output = sum(chunks.tokens or ())
+        return Transcript(
+            chunk_ends=chunks.ends,
+            chunk_tokens=chunks.tokens,
+            output_tokens=output,
+            prompt_tokens=self._prompt_tokens,
+            tokens_are=chunks.source,
+            events=self._events,
+            terminated=terminated,
+            fault=self._fault,
+            notes=_contradictions(chunks, usage, max_tokens) if terminated else (),
+        )
+
+    def _event(self, event: SseEvent) -> None:
+        if self._terminated or self._fault is not None:
+            return
+        if event.data == DONE:
+            self._terminated = True
+            return
+        self._events += 1
+        try:
+            chunk = orjson.loads(event.data)
+        except orjson.JSONDecodeError as error:
+            self._fault = f"event {self._events} is not JSON ({error}): {excerpt(event.data)}"
+            return
+        if not isinstance(chunk, dict):
+            self._fault = f"event {self._events} is no JSON object: {excerpt(event.data)}"
+        elif event.kind == b"error" or chunk.get("error") is not None or chunk.get("object") == "error":
+            self._fault = f"error event in a 200 stream: {error_words(chunk)}"
+        else:
+            self._chunk(chunk, event.end)
+
+    def _chunk(self, chunk: dict[str, Any], end: int) -> None:
+        usage = chunk.get("usage")
+        so_far = None
+        if isinstance(usage, dict):
+            so_far = _count(usage.get("completion_tokens"))
+            if so_far is not None:
+                self._usage_total = so_far
+            prompt = _count(usage.get("prompt_tokens"))
+            if prompt is not None:
+                self._prompt_tokens = prompt
+        choices = chunk.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return
+        has_text, ids = _delivered(choices)
+        if has_text or ids or so_far is not None:
+            self._ends.append(end)
+            self._has_text.append(has_text)
+            self._so_far.append(so_far)
+            self._ids.append(ids)
+
+    def _usage(self) -> int | None:
+        """The last total; a 0 beside delivered text is a server that does not count."""
+        return None if self._usage_total == 0 and any(self._has_text) else self._usage_total
+
+    def _chunks(self) -> _Chunks:
+        """Which chunks delivered, and how many tokens each: only known once all of them are seen."""
+        counted = [so_far for so_far, text in zip(self._so_far, self._has_text, strict=True) if text]
+        if counted and None not in counted:
+            steps = _rises(self._so_far)
+            if sum(steps) > 0 and min(steps) >= 0:
+                kept = [i for i, step in enumerate(steps) if step > 0 or self._has_text[i]]
+                return _Chunks.of(self._ends, kept, steps, TokenSource.CONTINUOUS_USAGE)
+        kept = [i for i, text in enumerate(self._has_text) if text or self._ids[i]]
+        if kept and all(self._ids[i] is not None for i in kept):
+            return _Chunks.of(self._ends, kept, [n or 0 for n in self._ids], TokenSource.TOKEN_IDS)
+        source = TokenSource.UNKNOWN if self._usage() is None else TokenSource.USAGE
+        return _Chunks.of(self._ends, kept, None, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    ends: tuple[int, ...]
+    tokens: tuple[int, ...] | None
+    source: TokenSource
+
+    @classmethod
+    def of(
+        cls, ends: Sequence[int], kept: Sequence[int], tokens: Sequence[int] | None, source: TokenSource
+    ) -> _Chunks:
+        picked = None if tokens is None else tuple(tokens[i] for i in kept)
+        return cls(tuple(ends[i] for i in kept), picked, source)
+
+
+def _delivered(choices: Sequence[Any]) -> tuple[bool, int | None]:
+    """(some text came, how many token ids came or None when the server lists none)."""
+    text, ids = False, None
+    for choice in choices:
+        if not isinstance(choice, dict):
+            continue
+        delta = choice.get("delta")
+        if choice.get("text") or (isinstance(delta, dict) and any(delta.get(field) for field in TEXT_FIELDS)):
+            text = True
+        listed = choice.get("token_ids")
+        if isinstance(listed, list):
+            ids = (ids or 0) + len(listed)
+    return text, ids
+
+
+def _rises(totals: Sequence[int | None]) -> list[int]:
+    """Tokens that each chunk added to a running total; a chunk without one added nothing that we know of."""
+    rises, before = [], 0
+    for total in totals:
+        now = before if total is None else total
+        rises.append(now - before)
+        before = now
+    return rises
+
+
+def _contradictions(chunks: _Chunks, usage: int | None, max_tokens: int | None) -> tuple[str, ...]:
+    notes = []
+    if usage is not None and chunks.tokens is not None and sum(chunks.tokens) != usage:
+        notes.append(f"usage says {usage} tokens, the chunks carried {sum(chunks.tokens)}")
+    if usage and not chunks.ends:
+        notes.append(f"usage says {usage} tokens, no chunk carried any text")
+    if usage is not None and max_tokens is not None and usage > max_tokens:
+        notes.append(f"usage says {usage} tokens, max_tokens was {max_tokens}")
+    return tuple(notes)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def error_words(body: Mapping[str, Any]) -> str:
+    """The message of an OpenAI-style error object, else an excerpt of the whole."""
+    error = body.get("error", body)
+    message = error.get("message") if isinstance(error, dict) else error
+    return excerpt(message if isinstance(message, str) and message else orjson.dumps(body))
