@@ -1,0 +1,90 @@
+"""The command line: one verb, one file under depthgate/verbs; errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+
+from depthgate.exits import USAGE, UsageError
+
+VERBS = {
+    "list": "depthgate.verbs.listing",
+    "reproduce": "depthgate.verbs.reproduce",
+    "run": "depthgate.verbs.run",
+    "seal": "depthgate.verbs.seal",
+    "judge": "depthgate.verbs.judge",
+    "report": "depthgate.verbs.report",
+    "load": "depthgate.verbs.load",
+    "serve": "depthgate.verbs.serve",
+    "replay": "depthgate.verbs.replay",
+}
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. Exit codes: 0 kept, 1 broken, 2 usage, 3 inconclusive, 4 invalid, 130 interrupted."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.verb_main(args))
+    except KeyboardInterrupt:
+        print("depthgate: interrupted; what was recorded is kept", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # `depthgate list | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if not _is_usage(error):
+            raise
+        print(f"depthgate: error: {_one_line(error)}", file=sys.stderr)
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="depthgate",
+        description="Benchmarks and regression reproducers for speculative-depth governors.",
+        epilog="example: depthgate reproduce threshold-collapse",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, path in VERBS.items():
+        _add_verb(verbs, name, import_module(path))
+    return parser
+
+
+def _add_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: ModuleType
+) -> None:
+    parser = verbs.add_parser(
+        name,
+        help=module.SUMMARY,
+        description=module.SUMMARY,
+        epilog=f"example:\n{module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.configure(parser)
+    parser.set_defaults(verb_main=module.main)
+
+
+def _is_usage(error: Exception) -> bool:
+    """Errors that a user can mend: imported only once one was raised, so that --help stays fast."""
+    if isinstance(error, UsageError):
+        return True
+    from engines.contract import EngineError
+    from governors.registry import GovernorError
+    from suites.model import SuiteError
+
+    kinds = (EngineError, GovernorError, SuiteError)
+    return isinstance(error, kinds) or type(error).__name__ in ("ProfileError", "TrafficError", "JournalError")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

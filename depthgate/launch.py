@@ -1,0 +1,104 @@
+"""From a suite's name and the command line's overrides to a run that is under way, with progress on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from depthgate.exits import UsageError
+from depthgate.plan import RunPlan, new_run_dir, on_profile, on_urls
+from suites.canonical import content, suite_sha256
+from suites.locate import find_suite
+from suites.model import Suite
+from suites.parse import load_suite
+from suites.seal import SealState, SealStatus, check_seal
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line changes of a suite; any change makes the run exploratory."""
+
+    profile: str | None = None
+    url: str | None = None
+    arm_urls: Mapping[str, str] = field(default_factory=dict)
+    repeats: int | None = None
+
+    def apply(self, suite: Suite) -> Suite:
+        """The suite as it will run."""
+        suite = on_profile(suite, self.profile)
+        if self.url or self.arm_urls:
+            suite = on_urls(suite, self.url, self.arm_urls)
+        if self.repeats is not None:
+            if self.repeats < 1:
+                raise UsageError(f"--repeats {self.repeats}: must be 1 or more; 2 or more give an interval")
+            suite = replace(suite, repeats=self.repeats)
+        return suite
+
+    def said(self) -> tuple[str, ...]:
+        """The flags in words, for the manifest."""
+        flags = [f"--profile {self.profile}" if self.profile else "", f"--engine {self.url}" if self.url else ""]
+        flags += [f"--arm {name}={url}" for name, url in self.arm_urls.items()]
+        flags += [f"--repeats {self.repeats}" if self.repeats is not None else ""]
+        return tuple(flag for flag in flags if flag)
+
+
+def plan_run(
+    name: str,
+    clock: str,
+    out: Path,
+    overrides: Overrides,
+    *,
+    exploratory: bool = False,
+    reproducer: str | None = None,
+) -> RunPlan:
+    """Checks everything that can be checked before the first request; raises a usage error naming the mend."""
+    path = find_suite(name)
+    suite = load_suite(path)
+    status = check_seal(path)
+    if status.state is SealState.ALTERED and not exploratory:
+        raise UsageError(
+            f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or run it with --exploratory"
+        )
+    changed = overrides.apply(suite)
+    if clock == "virtual" and changed.engine.kind != "embedded":
+        raise UsageError(f"--clock virtual: engine {changed.engine.kind!r} has only a wall clock; drop --clock")
+    check_arms(changed)
+    return RunPlan(
+        suite=changed,
+        canonical=content(changed),
+        sha256=suite_sha256(changed),
+        seal=_seal_of(status, overrides),
+        clock=clock,
+        run_dir=new_run_dir(out, changed.name),
+        reproducer=reproducer,
+        overrides=overrides.said(),
+    )
+
+
+def _seal_of(status: SealStatus, overrides: Overrides) -> dict[str, object]:
+    """An overridden suite is not what was sealed, whatever its file's seal says."""
+    if not overrides.said() or status.state is not SealState.SEALED:
+        return status.to_json()
+    flags = " ".join(overrides.said())
+    return {"state": str(SealState.UNSEALED), "sentence": f"exploratory: run with {flags}, not as sealed", "seal": None}
+
+
+def check_arms(suite: Suite) -> None:
+    """Builds every arm once, so that a bad option is an error now and not after half of the run."""
+    if suite.engine.kind != "embedded":
+        return
+    from engines.embedded.assembly import assemble
+
+    for arm in suite.arms:
+        assemble(suite.engine.profile or "", arm.governor, arm.options, suite.engine.options, suite.seed)
+
+
+def run_plan(plan: RunPlan, *, quiet: bool) -> None:
+    """Run with a live table on stderr; quiet: none."""
+    from depthgate.run import execute
+    from reports.table import RunProgress, stderr_console
+
+    title = f"{plan.suite.name} on {plan.suite.engine.profile or plan.suite.engine.url} ({plan.clock} clock)"
+    with RunProgress(plan.total_cells, title, stderr_console(quiet=quiet)) as progress:
+        execute(plan, progress)

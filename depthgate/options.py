@@ -1,0 +1,37 @@
+"""Flag values that are more than words: JSON objects, NAME=URL pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from depthgate.exits import UsageError
+
+
+def json_object(flag: str, text: str) -> dict[str, object]:
+    """`text` as a JSON object; UsageError naming the flag otherwise."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{flag} {text}: not JSON ({error}); write it as '{{\"name\": value}}'") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{flag} {text}: a {type(value).__name__}; write an object, '{{\"name\": value}}'")
+    return value
+
+
+def arm_urls(pairs: Sequence[str]) -> dict[str, str]:
+    """["off=http://host:8000", ...] as a dict; UsageError on a pair that is none or stands twice."""
+    urls: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, url = pair.partition("=")
+        if not equals or not name or not url.startswith(("http://", "https://")):
+            raise UsageError(f"--arm {pair}: not NAME=URL; write --arm off=http://127.0.0.1:8000")
+        if name in urls:
+            raise UsageError(f"--arm {pair}: arm {name!r} is given twice; keep one")
+        urls[name] = url
+    return urls
+
+
+def is_url(text: str) -> bool:
+    """Whether `--engine` names a server rather than a kind of engine."""
+    return text.startswith(("http://", "https://"))

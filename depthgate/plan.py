@@ -1,0 +1,83 @@
+"""What is about to run: the suite, how it is sealed, on which clock, and where the records go."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from depthgate.exits import UsageError
+from loadgen.records import CellKey
+from suites.model import Arm, EngineSpec, Suite
+
+CLOCKS = ("wall", "virtual")
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """`seal`: state and sentence as `suites.seal` gives them, kept in the manifest for the judge."""
+
+    suite: Suite
+    canonical: Mapping[str, object]
+    sha256: str
+    seal: Mapping[str, object]
+    clock: str
+    run_dir: Path
+    reproducer: str | None = None
+    overrides: tuple[str, ...] = field(default=())
+
+    @property
+    def total_cells(self) -> int:
+        """Arms x concurrencies x repeats."""
+        return len(self.suite.arms) * len(self.suite.load.concurrency) * self.suite.repeats
+
+    def rounds(self) -> Iterator[tuple[int, Arm]]:
+        """(repeat, arm): every repeat runs every arm once, the order rotated so that no arm always goes first."""
+        arms = self.suite.arms
+        for repeat in range(self.suite.repeats):
+            shift = repeat % len(arms)
+            for arm in (*arms[shift:], *arms[:shift]):
+                yield repeat, arm
+
+    def steps_path(self, arm: str, repeat: int) -> Path:
+        """Where the engine of this arm and repeat journals its steps."""
+        return self.run_dir / "steps" / f"{arm}.r{repeat}.jsonl"
+
+    def requests_path(self, key: CellKey) -> Path:
+        """Where the records of one cell go."""
+        return self.run_dir / "requests" / f"{key.arm}.c{key.concurrency}.r{key.repeat}.jsonl"
+
+
+def new_run_dir(out: Path, name: str) -> Path:
+    """`out/<name>-<UTC time>-<4 hex>`, made now, so that two runs started in one second do not share it."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    run_dir = out / f"{name}-{stamp}-{secrets.token_hex(2)}"
+    try:
+        for room in ("requests", "steps"):
+            (run_dir / room).mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"--out {out}: cannot write there ({error.strerror}); give a folder that you own") from None
+    return run_dir
+
+
+def on_profile(suite: Suite, profile: str | None) -> Suite:
+    """The suite on another profile of the embedded engine; None leaves it as it is."""
+    if profile is None:
+        return suite
+    if suite.engine.kind != "embedded":
+        raise UsageError(f"--profile {profile}: suite {suite.name!r} runs on {suite.engine.kind!r}; drop --profile")
+    return replace(suite, engine=replace(suite.engine, profile=profile))
+
+
+def on_urls(suite: Suite, url: str | None, arm_urls: Mapping[str, str]) -> Suite:
+    """The suite against servers that already run: one URL an arm. Arms without a URL are left out."""
+    known = [arm.name for arm in suite.arms]
+    for name in arm_urls:
+        if name not in known:
+            raise UsageError(f"--arm {name}=…: suite {suite.name!r} has no such arm; it has {', '.join(known)}")
+    arms = tuple(
+        replace(arm, url=arm_urls.get(arm.name, url)) for arm in suite.arms if arm_urls.get(arm.name, url)
+    )
+    return replace(suite, engine=EngineSpec(kind="openai", url=url, model=suite.engine.model), arms=arms)

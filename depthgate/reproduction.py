@@ -1,0 +1,116 @@
+"""A reproduction from request to verdict: run the suite, assess it, show it, say it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from depthgate.exits import UsageError
+from depthgate.launch import Overrides, plan_run, run_plan
+from depthgate.options import is_url
+from depthgate.reporting import report_input, show, write_page
+from depthgate.rulings import REPRODUCTION_CODES
+from reports.judgement import CellFigures
+from reports.page_input import ReportInput
+from reproducers.contract import Reproducer
+from reproducers.registry import REPRODUCERS
+
+CELL_FIGURES = (
+    "tokens_per_s",
+    "itl_p50_s",
+    "itl_p95_s",
+    "itl_p99_s",
+    "ttft_p50_s",
+    "ttft_p99_s",
+    "e2e_p99_s",
+    "acceptance_length",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`depthgate reproduce`, as typed. `beside`: profiles shown in virtual time on the same page."""
+
+    name: str
+    engine: str = "embedded"
+    arm_urls: Mapping[str, str] = field(default_factory=dict)
+    profile: str | None = None
+    clock: str = "wall"
+    beside: tuple[str, ...] = ()
+    repeats: int | None = None
+    out: Path = Path("out")
+    as_json: bool = False
+
+
+def reproduce(request: Request) -> int:
+    """Run, assess, write the page and the words; the exit code is the main run's verdict."""
+    reproducer = find_reproducer(request.name)
+    run_dir = _run(reproducer, request, request.clock, request.out, _overrides(request))
+    main = report_input(run_dir)
+    beside = [
+        report_input(_run(reproducer, request, "virtual", run_dir / "beside", Overrides(profile=profile)))
+        for profile in request.beside
+    ]
+    page = write_page([main, *beside], run_dir / "report.html")
+    if request.as_json:
+        print(json.dumps(as_object(main, run_dir, page), indent=1, allow_nan=False))
+    else:
+        for shown in (*beside, main):
+            show(shown, page)
+    assert main.reproduction is not None
+    return REPRODUCTION_CODES[main.reproduction.verdict]
+
+
+def find_reproducer(name: str) -> Reproducer:
+    """By name; UsageError with the nearest one otherwise."""
+    if name in REPRODUCERS:
+        return REPRODUCERS[name]
+    close = difflib.get_close_matches(name, REPRODUCERS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise UsageError(f"unknown reproducer {name!r}; {hint}known: {', '.join(sorted(REPRODUCERS))}")
+
+
+def _overrides(request: Request) -> Overrides:
+    if request.engine != "embedded" and not is_url(request.engine):
+        raise UsageError(f"--engine {request.engine}: not known; give embedded, or a URL such as http://127.0.0.1:8000")
+    url = request.engine if is_url(request.engine) else None
+    return Overrides(request.profile, url, request.arm_urls, request.repeats)
+
+
+def _run(reproducer: Reproducer, request: Request, clock: str, out: Path, overrides: Overrides) -> Path:
+    plan = plan_run(reproducer.suite, clock, out, overrides, exploratory=True, reproducer=reproducer.name)
+    run_plan(plan, quiet=request.as_json)
+    return plan.run_dir
+
+
+def as_object(shown: ReportInput, run_dir: Path, page: Path) -> dict[str, object]:
+    """The one object of `--json`; unknown figures are null."""
+    summary, judgement = shown.reproduction, shown.judgement
+    assert summary is not None
+    arms: dict[str, dict[str, dict[str, float | None]]] = {}
+    for cell in judgement.cells:
+        arms.setdefault(cell.arm, {})[str(cell.concurrency)] = _points(cell)
+    return {
+        "reproducer": summary.name,
+        "report": summary.report,
+        "verdict": str(summary.verdict),
+        "ratio": asdict(summary.ratio) if summary.ratio else None,
+        "ratio_of": summary.ratio_of,
+        "published": summary.published,
+        "evidence": list(summary.evidence),
+        "arms": arms,
+        "engine": judgement.engine,
+        "is_model": judgement.is_model,
+        "profile": judgement.profile,
+        "clock": judgement.clock,
+        "run": str(run_dir),
+        "page": str(page),
+    }
+
+
+def _points(cell: CellFigures) -> dict[str, float | None]:
+    intervals = {name: cell.figures.get(name) for name in CELL_FIGURES}
+    return {name: interval.point if interval else None for name, interval in intervals.items()}

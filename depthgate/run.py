@@ -1,0 +1,163 @@
+"""A run: suite -> engine -> load -> records. Writes as it happens, so that a killed run can be judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from depthgate.machine import MachineSampler, describe_machine
+from depthgate.manifest import command_line, git_commit, package_versions, utc_now, write_manifest
+from depthgate.plan import RunPlan
+from engines.contract import Endpoint, EngineRequest
+from engines.registry import build_engine
+from governors.telemetry import StepRecord
+from loadgen.cell import drive_cell
+from loadgen.journal import Journal
+from loadgen.records import CellKey, CellRecord, RequestRecord
+from loadgen.traffic import TrafficMix
+from loadgen.virtual import simulate_cell
+from suites.model import Arm
+
+
+class Progress(Protocol):
+    """What a run tells while it goes on; reports.table.RunProgress on a terminal."""
+
+    def cell_started(self, arm: str, concurrency: int, repeat: int) -> None: ...
+
+    def request_done(self) -> None: ...
+
+    def cell_done(self, arm: str, concurrency: int, repeat: int, tokens_per_s: float | None, note: str) -> None: ...
+
+
+def execute(plan: RunPlan, progress: Progress) -> Path:
+    """Run the whole plan; the run folder holds what was reached even when this raises."""
+    manifest = first_manifest(plan)
+    write_manifest(plan.run_dir, manifest)
+    with MachineSampler(plan.run_dir / "machine.jsonl"), Journal(plan.run_dir / "cells.jsonl") as cells:
+        run = Run(plan, progress, manifest, cells)
+        _CLOCKS[plan.clock](run)
+    manifest["finished_utc"] = utc_now()
+    write_manifest(plan.run_dir, manifest)
+    return plan.run_dir
+
+
+def first_manifest(plan: RunPlan) -> dict[str, object]:
+    """The manifest before the first request; what the engine says of itself is added when it is up."""
+    suite = plan.suite
+    embedded = suite.engine.kind == "embedded"
+    return {
+        "run": plan.run_dir.name,
+        "suite": dict(plan.canonical),
+        "suite_sha256": plan.sha256,
+        "seal": dict(plan.seal),
+        "overrides": list(plan.overrides),
+        "reproducer": plan.reproducer,
+        "engine": "embedded engine (model)" if embedded else suite.engine.kind,
+        "engine_version": package_versions()["depthgate"] if embedded else None,
+        "profile": suite.engine.profile,
+        "is_model": True if embedded else None,
+        "drafter_class": suite.drafter_class,
+        "clock": plan.clock,
+        "machine": describe_machine(),
+        "versions": package_versions(),
+        "commit": git_commit(),
+        "command": command_line(),
+        "seed": suite.seed,
+        "started_utc": utc_now(),
+        "finished_utc": None,
+    }
+
+
+class Run:
+    """One run in progress: the plan, where records go, and what the engine said of itself."""
+
+    def __init__(self, plan: RunPlan, progress: Progress, manifest: dict[str, object], cells: Journal) -> None:
+        self.plan = plan
+        self.progress = progress
+        self._manifest = manifest
+        self._cells = cells
+        self._mix = TrafficMix(plan.suite.traffic, plan.suite.seed)
+
+    def virtual(self) -> None:
+        """Every cell in virtual time, in the order of the wall clock's run."""
+        for repeat, arm in self.plan.rounds():
+            with Journal(self.plan.steps_path(arm.name, repeat)) as steps:
+                for concurrency in self.plan.suite.load.concurrency:
+                    self._virtual_cell(arm, CellKey(arm.name, concurrency, repeat), steps)
+
+    def _virtual_cell(self, arm: Arm, key: CellKey, steps: Journal) -> None:
+        suite = self.plan.suite
+        self.progress.cell_started(key.arm, key.concurrency, key.repeat)
+        records, step_records, cell = simulate_cell(
+            profile=suite.engine.profile or "",
+            arm=arm,
+            engine_options=suite.engine.options,
+            key=key,
+            load=suite.load,
+            prompts=self._mix.cell(key, suite.load),
+            seed=suite.seed,
+        )
+        for step in step_records:
+            steps.append(step)
+        with Journal(self.plan.requests_path(key)) as journal:
+            for record in records:
+                journal.append(record)
+        self._close_cell(records, cell)
+
+    async def wall(self) -> None:
+        """Every repeat starts every arm's engine anew, one at a time (docs/decisions/0005)."""
+        suite = self.plan.suite
+        for repeat, arm in self.plan.rounds():
+            engine = build_engine(suite.engine, arm)
+            request = EngineRequest(
+                arm=arm.name,
+                governor=arm.governor,
+                options=arm.options,
+                engine_options=suite.engine.options,
+                seed=suite.seed + repeat,
+                steps_path=self.plan.steps_path(arm.name, repeat),
+                log_path=self.plan.run_dir / "logs" / f"{arm.name}.r{repeat}.log",
+            )
+            async with engine.serve(request) as endpoint:
+                self._note_engine(endpoint)
+                for concurrency in suite.load.concurrency:
+                    await self._wall_cell(endpoint, CellKey(arm.name, concurrency, repeat))
+
+    async def _wall_cell(self, endpoint: Endpoint, key: CellKey) -> None:
+        suite = self.plan.suite
+        self.progress.cell_started(key.arm, key.concurrency, key.repeat)
+        records: list[RequestRecord] = []
+        with Journal(self.plan.requests_path(key)) as journal:
+
+            def keep(record: RequestRecord) -> None:
+                journal.append(record)
+                records.append(record)
+                self.progress.request_done()
+
+            cell = await drive_cell(endpoint, key, suite.load, self._mix.cell(key, suite.load), on_record=keep)
+        self._close_cell(records, cell)
+
+    def _close_cell(self, records: list[RequestRecord], cell: CellRecord) -> None:
+        self._cells.append(cell)
+        rate = tokens_per_s(records, cell)
+        note = "; ".join((*cell.invalid, *cell.notes))
+        self.progress.cell_done(cell.arm, cell.concurrency, cell.repeat, rate, note)
+
+    def _note_engine(self, endpoint: Endpoint) -> None:
+        """What the server said of itself, into the manifest: judge and page never guess it."""
+        said = {
+            "engine": endpoint.engine,
+            "is_model": endpoint.is_model,
+            "profile": endpoint.profile,
+            "drafter_class": endpoint.drafter_class or self.plan.suite.drafter_class,
+            "model": endpoint.model,
+        }
+        if any(self._manifest.get(key) != value for key, value in said.items()):
+            self._manifest.update(said)
+            write_manifest(self.plan.run_dir, self._manifest)
+
+
+_CLOCKS: dict[str, Callable[[Run], None]] = {
+    "virtual": Run.virtual,
+    "wall": lambda run: run_loop(run.wall()),
+}

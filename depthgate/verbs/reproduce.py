@@ -1,0 +1,52 @@
+"""`depthgate reproduce NAME`: does a collapse from the field happen here?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SUMMARY = "reproduce a collapse by name: reproduced, not-reproduced, inconclusive or invalid"
+EXAMPLE = """  depthgate reproduce threshold-collapse
+  depthgate reproduce threshold-collapse --clock virtual --profile gb10-qwen3.5-122b-mtp --json
+  depthgate reproduce threshold-collapse --arm off=http://127.0.0.1:8001 \\
+      --arm fixed_2=http://127.0.0.1:8002 --arm schedule=http://127.0.0.1:8003
+exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Flags of the verb."""
+    parser.add_argument("name", help="a name of `depthgate list reproducers`")
+    parser.add_argument("--engine", default="embedded", metavar="embedded|URL", help="default: embedded")
+    parser.add_argument("--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat")
+    parser.add_argument("--profile", help="profile of the embedded engine")
+    parser.add_argument("--clock", choices=("wall", "virtual"), default="wall", help="default: wall, over HTTP")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="PROFILE",
+        help="show this profile, in virtual time, on the same page; repeat",
+    )
+    parser.add_argument("--repeats", type=int, metavar="N", help="default: as the suite says")
+    parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reproduce, beside profiles first judged on their own; one page for all."""
+    from depthgate.reproduction import Request, reproduce
+    from depthgate.options import arm_urls
+
+    return reproduce(
+        Request(
+            name=args.name,
+            engine=args.engine,
+            arm_urls=arm_urls(args.arm),
+            profile=args.profile,
+            clock=args.clock,
+            beside=tuple(args.beside),
+            repeats=args.repeats,
+            out=args.out,
+            as_json=args.json,
+        )
+    )

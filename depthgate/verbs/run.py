@@ -1,0 +1,50 @@
+"""`depthgate run SUITE`: run every arm of a suite, judge it, write its page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SUMMARY = "run a suite: every arm, concurrency and repeat; then judge it"
+EXAMPLE = """  depthgate run quickstart
+  depthgate run suites/sweep-c1-c256.toml --clock virtual
+  depthgate run my-suite.toml --engine http://127.0.0.1:8000 --exploratory"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Flags of the verb."""
+    parser.add_argument("suite", help="a suite's name (depthgate list suites) or its TOML file")
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "virtual"),
+        default="wall",
+        help="wall: HTTP against a running engine; virtual: the embedded engine's own clock",
+    )
+    parser.add_argument("--engine", metavar="URL", help="a server that already runs, for every arm without its own")
+    parser.add_argument("--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat")
+    parser.add_argument("--profile", help="another profile of the embedded engine (makes the run exploratory)")
+    parser.add_argument("--exploratory", action="store_true", help="run a suite that was altered after sealing")
+    parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
+    parser.add_argument("--json", action="store_true", help="print the judgement as one object")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run, judge, report; the exit code is the ruling."""
+    import json
+    from dataclasses import asdict
+
+    from depthgate.launch import Overrides, plan_run, run_plan
+    from depthgate.options import arm_urls
+    from depthgate.reporting import report_input, show, write_page
+    from depthgate.rulings import exit_code
+
+    overrides = Overrides(profile=args.profile, url=args.engine, arm_urls=arm_urls(args.arm))
+    plan = plan_run(args.suite, args.clock, args.out, overrides, exploratory=args.exploratory)
+    run_plan(plan, quiet=args.json)
+    shown = report_input(plan.run_dir)
+    page = write_page([shown], plan.run_dir / "report.html")
+    if args.json:
+        print(json.dumps(asdict(shown.judgement), indent=1, allow_nan=False))
+    else:
+        show(shown, page)
+    return exit_code([shown.judgement])

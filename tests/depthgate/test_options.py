@@ -1,0 +1,38 @@
+"""Flag values: JSON objects and NAME=URL pairs; a fault names flag, value and mend."""
+
+from __future__ import annotations
+
+import pytest
+
+from depthgate.exits import UsageError
+from depthgate.options import arm_urls, is_url, json_object
+
+
+def test_json_object_reads_an_object() -> None:
+    assert json_object("--options", '{"k": 2}') == {"k": 2}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "2", "null"])
+def test_json_object_refuses_the_rest(text: str) -> None:
+    with pytest.raises(UsageError, match="--options"):
+        json_object("--options", text)
+
+
+def test_arm_urls_keep_order_and_equals_signs() -> None:
+    assert arm_urls(["off=http://h:1", "b=https://h/?a=b"]) == {"off": "http://h:1", "b": "https://h/?a=b"}
+
+
+@pytest.mark.parametrize("pair", ["off", "=http://h", "off=h:1", "off="])
+def test_arm_urls_refuse_what_is_no_pair(pair: str) -> None:
+    with pytest.raises(UsageError, match="NAME=URL"):
+        arm_urls([pair])
+
+
+def test_arm_urls_refuse_an_arm_given_twice() -> None:
+    with pytest.raises(UsageError, match="twice"):
+        arm_urls(["off=http://h:1", "off=http://h:2"])
+
+
+def test_only_http_urls_are_urls() -> None:
+    assert is_url("http://127.0.0.1:8000")
+    assert not is_url("embedded")
