@@ -67,7 +67,7 @@ class SseParser:
         return self._by_block(text)
 
     def _by_block(self, text: bytes) -> list[SseEvent]:
-        """The quick path: LF only, nothing pending. A block that is not one `data: ` line takes the slow one."""
+        """The quick path: LF only, nothing pending. A block that is not one `data: ` line goes by line."""
         events: list[SseEvent] = []
         blocks = text.split(b"\n\n")
         last = blocks.pop()

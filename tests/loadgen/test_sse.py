@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,8 @@ def split(text: bytes, cuts: list[int]) -> list[bytes]:
 def by_the_standard(text: bytes) -> list[tuple[bytes, bytes]]:
     """The standard's algorithm, read aloud: whole text, one line at a time, no fast path."""
     text = text.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    events, kind, data = [], b"", []
+    events: list[tuple[bytes, bytes]] = []
+    kind, data = b"", list[bytes]()
     for line in text.split(b"\n")[:-1]:
         if line == b"":
             if data:
@@ -39,22 +41,10 @@ def by_the_standard(text: bytes) -> list[tuple[bytes, bytes]]:
     return events
 
 
-PIECES = st.sampled_from(
-    [
-        b"\n",
-        b"\r",
-        b"\r\n",
-        b"\n\n",
-        b"data: ",
-        b"data:",
-        b"data",
-        b": ping",
-        b"event: error",
-        b"id: 7",
-        b"{}",
-    ]
-    + ["🌟".encode(), b"\xef\xbb\xbf", b"x", b" ", b"[DONE]", b"data: one\n\n", b"data: two\r\n\r\n"]
-)
+LINE_ENDS = (b"\n", b"\r", b"\r\n", b"\n\n", b"data: one\n\n", b"data: two\r\n\r\n")
+FIELDS = (b"data: ", b"data:", b"data", b": ping", b"event: error", b"id: 7")
+TEXTS = (b"{}", b"x", b" ", b"[DONE]", "🌟".encode(), b"\xef\xbb\xbf")
+PIECES = st.sampled_from((*LINE_ENDS, *FIELDS, *TEXTS))
 STREAMS = st.lists(PIECES, max_size=30).map(b"".join)
 
 
@@ -99,13 +89,11 @@ def test_a_byte_at_a_time_of_a_big_event_keeps_no_copy_per_byte() -> None:
     assert len(parse([text[i : i + 1] for i in range(len(text))])[0].data) == 200_000
 
 
-def test_what_the_end_of_the_stream_cut_off() -> None:
-    for text, left in (
-        (b"data: [DONE]", b"[DONE]"),
-        (b"data: [DONE]\n", b"[DONE]"),
-        (b"data: x\n\n", b""),
-        (b"", b""),
-    ):
-        parser = SseParser()
-        parser.feed(text)
-        assert parser.unfinished() == left
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [(b"data: [DONE]", b"[DONE]"), (b"data: [DONE]\n", b"[DONE]"), (b"data: x\n\n", b""), (b"", b"")],
+)
+def test_what_the_end_of_the_stream_cut_off(text: bytes, left: bytes) -> None:
+    parser = SseParser()
+    parser.feed(text)
+    assert parser.unfinished() == left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -74,9 +75,13 @@ def test_a_role_chunk_is_no_token() -> None:
     assert answer.chunk_ends == (len(role) + len(delta(content="hi")),)
 
 
+def reasoning(usage: int, field: str) -> str:
+    return event({"choices": [{"delta": {field: "hm"}}], "usage": counts(usage)})
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_reasoning_counts_and_stamps(field: str) -> None:
-    answer = read(delta(2, **{field: "hm"}) + delta(4, **{field: "so"}) + delta(4, finish="length") + DONE)
+    answer = read(reasoning(2, field) + reasoning(4, field) + delta(4, finish="length") + DONE)
     assert (answer.chunk_tokens, answer.output_tokens) == ((2, 2), 4)
 
 
@@ -194,7 +199,7 @@ def test_pieces_do_not_matter(cuts: list[int]) -> None:
     body = (delta(2, content="é🌟") + ": ping\n\n" + delta(5, content="x") + total(5) + DONE).encode()
     edges = [0, *sorted(cut % len(body) for cut in cuts), len(body)]
     reader = TranscriptReader()
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in itertools.pairwise(edges):
         reader.feed(body[a:b])
     assert reader.transcript() == read(body)
 
