@@ -6,7 +6,16 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from governors import disable_above, fixed, off, schedule
+from governors import (
+    disable_above,
+    dspark,
+    dspark_argmax,
+    fixed,
+    goodput_table,
+    hysteresis_schedule,
+    off,
+    schedule,
+)
 from governors.contract import Governor
 from governors.entry import GovernorContext, GovernorEntry, GovernorError, Options
 from governors.profile import ProfileError
@@ -34,6 +43,10 @@ GOVERNORS: dict[str, GovernorEntry] = {
     "fixed": fixed.ENTRY,
     "disable_above": disable_above.ENTRY,
     "schedule": schedule.ENTRY,
+    "hysteresis_schedule": hysteresis_schedule.ENTRY,
+    "goodput_table": goodput_table.ENTRY,
+    "dspark": dspark.ENTRY,
+    "dspark_argmax": dspark_argmax.ENTRY,
 }
 
 

@@ -1,0 +1,63 @@
+"""Survival: the probability that a request's drafts are accepted up to and including a position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from governors.acceptance import conditional_of
+from governors.contract import AcceptanceHistory, FloatArray, StepObservation
+
+NOT_IN_HAND = -1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survival:
+    """`table`: float64 (B, k_max), falling along a row; NOT_IN_HAND where there is no draft.
+
+    blind: some draft in hand had no confidence, so that acceptance history stood in for it.
+    """
+
+    table: FloatArray
+    blind: bool
+
+
+class SurvivalModel:
+    """s[i,k] = product of the confidences of request i up to position k, cut to 0..1.
+
+    A NaN confidence of a draft in hand is replaced by acceptance: the request's own history, shrunk towards
+    the batch's (as `weight` verifications), which is shrunk towards the profile's acceptance (as `weight`
+    more), or towards `unknown` where the profile has none.
+    """
+
+    def __init__(self, acceptance: Sequence[float], k_max: int, unknown: float, weight: float) -> None:
+        prior = conditional_of(acceptance, k_max)
+        self._prior = np.where(np.isnan(prior), unknown, prior)
+        self._weight = weight
+        self._positions = np.arange(k_max)
+
+    def survival(self, observation: StepObservation) -> Survival:
+        drafts = observation.drafts_in_hand
+        table = np.maximum(observation.confidence, 0.0)
+        whole = bool(drafts.min(initial=len(self._positions)) == len(self._positions))
+        outside = None if whole else self._positions >= drafts[:, None]
+        if outside is not None:
+            table[outside] = 0.0
+        unknown = np.isnan(table)
+        blind = bool(unknown.any())
+        if blind:
+            np.copyto(table, self._fallback(observation.history), where=unknown)
+        np.minimum(table, 1.0, out=table)
+        np.multiply.accumulate(table, axis=1, out=table)
+        if outside is not None:
+            table[outside] = NOT_IN_HAND
+        return Survival(table, blind)
+
+    def _fallback(self, history: AcceptanceHistory) -> FloatArray:
+        reached, accepted, weight = history.reached, history.accepted, self._weight
+        batch = (accepted.sum(axis=0) + weight * self._prior) / (reached.sum(axis=0) + weight)
+        estimate: FloatArray = accepted + weight * batch
+        estimate /= reached + weight
+        return estimate
