@@ -32,7 +32,7 @@ class HostSpec:
 
     step_s, request_s   scheduling, input preparation, sampling, output handling: per step, per request in it
     launch_full_s, launch_piecewise_s, launch_eager_s   launching the target's forward in each graph mode
-    verify_s            more of it in a step that verifies drafts (metadata, rejection sampling)
+    verify_s, verify_request_s   more of it in a step that verifies drafts (metadata, rejection sampling)
     draft_first_s, draft_next_s   launching the drafter's first and each further forward
     zero_depth_s        more of it when the drafter is forced to run at depth 0 (penalty zero_depth_sync)
     level_sd, level_time_s   the host's speed wanders: sd of log(level), correlation time in engine seconds
@@ -47,6 +47,7 @@ class HostSpec:
     verify_s: float
     draft_first_s: float
     draft_next_s: float
+    verify_request_s: float = 0.0
     zero_depth_s: float = 0.0
     level_sd: float = 0.0
     level_time_s: float = 1.0
@@ -96,7 +97,12 @@ class DraftShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrafterSpec:
-    """The drafter: its cost shape and its forward."""
+    """The drafter: its cost shape, its forward, and what rejection sampling costs the device.
+
+    rejection_s, rejection_request_s   in a step that verifies drafts: once, and per decoding request
+    """
 
     shape: DraftShape
     forward: ForwardSpec
+    rejection_s: float = 0.0
+    rejection_request_s: float = 0.0

@@ -116,7 +116,7 @@ class HostTime:
             + self._launch[mode]
         )
         if shape.decode_tokens > shape.decode_requests:
-            total += host.verify_s
+            total += host.verify_s + host.verify_request_s * shape.decode_requests
         if draft_forwards:
             total += host.draft_first_s + host.draft_next_s * (draft_forwards - 1)
             if shape.depth_next == 0:
@@ -154,6 +154,7 @@ class RooflineCost:
         self._graphs = Graphs(profile.penalties)
         self._target = ForwardTime(profile.target, profile.hardware)
         self._drafter = ForwardTime(profile.drafter.forward, profile.hardware)
+        self._rejection = (profile.drafter.rejection_s, profile.drafter.rejection_request_s)
         self._sequential = profile.drafter.shape is DraftShape.SEQUENTIAL
         self._host = HostTime(profile.host)
         self._level = HostLevel(profile.host, seed)
@@ -181,6 +182,8 @@ class RooflineCost:
         target_s = self._target.seconds(tokens, requests, context)
         forwards = self._draft_forwards(shape)
         draft_s = self._draft_seconds(shape, forwards)
+        if shape.decode_tokens > shape.decode_requests:
+            draft_s += self._rejection[0] + self._rejection[1] * shape.decode_requests
         return mode, target_s, draft_s, self._host.seconds(shape, mode, forwards)
 
     def _draft_forwards(self, shape: StepShape) -> int:
