@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.embedded.calibration import LOGIT_LIMIT, check_curve, logit_offsets, sigmoid
-from engines.embedded.draws import GAMMA, MASK, normal, normals, stream_key, uniforms
+from engines.embedded.draws import GAMMA, MASK, mix_in_place, normal, normals, stream_key
 from engines.embedded.specs import AcceptanceSpec, ConfidenceSpec
 
 FloatArray = NDArray[np.float64]
@@ -32,11 +32,11 @@ _DRIFT_XOR, _NOISE_XOR = (np.uint64(purpose * _STREAM_XOR & MASK) for purpose in
 
 @dataclass(frozen=True, slots=True)
 class RequestTrait:
-    """What makes a request's acceptance its own. `key`: of its draws; `offset`: u, `drift`: d at token 0."""
+    """What makes a request's acceptance its own. `key`: of its draws; `own`: u; `drift`: d at token 0."""
 
     key: int
     class_index: int
-    offset: float
+    own: float
     drift: float
 
 
@@ -57,6 +57,9 @@ class AcceptanceProcess:
         self.cell_tokens = max(1, round(spec.drift_tokens / _CELLS_PER_CORRELATION))
         self._rho = math.exp(-self.cell_tokens / spec.drift_tokens) if spec.drift_tokens > 0 else 0.0
         self._innovation = spec.drift * math.sqrt(1.0 - self._rho**2)
+        self._one_cell_a_step = self.cell_tokens > k_max
+        self.drifts = spec.drift > 0.0
+        self._theta_to = [np.ascontiguousarray(self._theta[:, :depth]) for depth in range(k_max + 1)]
         self._ahead = np.arange(k_max, dtype=np.uint64) * _GAMMA_U64
 
     def trait(self, traffic_class: str, acceptance_seed: int) -> RequestTrait:
@@ -68,13 +71,13 @@ class AcceptanceProcess:
                 f'traffic class "{traffic_class}" has no acceptance: known are {known}; add "default"'
             )
         key = stream_key(self._seed, acceptance_seed)
-        offset = self._spec.spread * normal(_stream(key, _OFFSET), 0) if self._spec.spread else 0.0
+        own = self._spec.spread * normal(_stream(key, _OFFSET), 0) if self._spec.spread else 0.0
         drift = self._spec.drift * normal(_stream(key, _DRIFT), 0) if self._spec.drift else 0.0
-        return RequestTrait(key, row, offset, drift)
+        return RequestTrait(key, row, own, drift)
 
     def logits(self, class_index: IntArray, offsets: FloatArray, depth: int) -> FloatArray:
         """Logits (B, depth) of conditional acceptance; `offsets` (B,) = u + d."""
-        logits: FloatArray = self._theta[:, :depth].take(class_index, axis=0)
+        logits: FloatArray = self._theta_to[depth].take(class_index, axis=0)
         if self._spec.batch_slope:
             offsets = offsets + self._spec.batch_slope * math.log2(max(len(offsets), 1))
         logits += offsets[:, None]
@@ -86,22 +89,41 @@ class AcceptanceProcess:
         `emitted` (B,): output tokens before the block; `logits` (B, depth); windows <= depth.
         """
         batch, depth = logits.shape
-        start = (emitted.astype(np.uint64) + np.uint64(1)) * _GAMMA_U64
-        start += keys
+        odds = np.negative(logits)
+        np.exp(odds, out=odds)
+        odds += 1.0
+        odds *= self._draws(
+            keys, emitted, depth
+        )  # u < sigmoid(x), as u * (1 + exp(-x)) < 1 with u = draw / 2^64
         passed = np.zeros((batch, depth + 1), dtype=np.bool_)
-        np.less(uniforms(start[:, None] + self._ahead[:depth]), sigmoid(logits), out=passed[:, :depth])
+        np.less(odds, 2.0**64, out=passed[:, :depth])
         accepted: IntArray = np.minimum(passed.argmin(axis=1), windows)
         return accepted
 
-    def drifted(self, keys: KeyArray, emitted: IntArray, cells: IntArray, drift: FloatArray) -> None:
-        """Moves `drift` and `cells` (B,), in place, to the cell that output token `emitted` lies in."""
-        if not self._spec.drift:
-            return
-        now = emitted // self.cell_tokens
-        while (late := np.flatnonzero(now > cells)).size:
-            cells[late] += 1
-            fresh = normals(keys[late] ^ _DRIFT_XOR, cells[late])
-            drift[late] = self._rho * drift[late] + self._innovation * fresh
+    def _draws(self, keys: KeyArray, emitted: IntArray, depth: int) -> KeyArray:
+        """64 random bits for each draft (B, depth), which is output token `emitted` + position."""
+        first = emitted.view(np.uint64) * _GAMMA_U64
+        first += keys
+        draws: KeyArray = first[:, None] + self._ahead[:depth]
+        mix_in_place(draws)
+        return draws
+
+    def drifted(self, keys: KeyArray, emitted: IntArray, cell_end: IntArray, drift: FloatArray) -> IntArray:
+        """Moves `drift` and `cell_end` (B,), in place, to where `emitted` is; returns the rows that moved."""
+        moved: IntArray = (emitted >= cell_end).nonzero()[0]
+        late = moved
+        while late.size:
+            ends = cell_end[late]
+            fresh = normals((keys[late] ^ _DRIFT_XOR) + ends.view(np.uint64) * _GAMMA_U64)
+            fresh *= self._innovation
+            fresh += self._rho * drift[late]
+            drift[late] = fresh
+            ends += self.cell_tokens
+            cell_end[late] = ends
+            if self._one_cell_a_step:
+                break
+            late = late[emitted[late] >= ends]
+        return moved
 
     def confidence(
         self, keys: KeyArray, emitted: IntArray, logits: FloatArray, drafts: IntArray, k_max: int
@@ -113,8 +135,8 @@ class AcceptanceProcess:
         raw = logits * spec.slope
         raw += spec.bias
         if spec.noise:
-            tokens = emitted[:, None] + np.arange(depth)
-            raw += spec.noise * normals(keys[:, None] ^ _NOISE_XOR, tokens)
+            first = (keys ^ _NOISE_XOR) + emitted.view(np.uint64) * _GAMMA_U64
+            raw += spec.noise * normals(first[:, None] + self._ahead[:depth])
         reported[:, :depth] = sigmoid(raw)
         reported[:, :depth][np.arange(depth) >= drafts[:, None]] = np.nan
         return reported

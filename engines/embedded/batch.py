@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Rows of `ints`. The first three move together with every emitted token.
-EMITTED, TOKENS, COMPUTED, LIMIT, DRAFTS, BLOCKS, HANDLE, CLASS, MISSED, STARVED, CELL = range(11)
+COMPUTED, EMITTED, TOKENS, HANDLE, LIMIT, DRAFTS, BLOCKS, CLASS, MISSED, STARVED, CELL_END = range(11)
 FIELDS = 11
-OFFSET, DRIFT = range(2)
+OFFSET, OWN, DRIFT = range(3)
+FLOATS = 3
 
 
 @dataclass(slots=True, eq=False)
 class RequestState:
     """One request off the batch: new, or preempted with what it had.
 
-    `ints` (FIELDS,), `floats` (2,), `history` (2, k_max).
+    `ints` (FIELDS,), `floats` (FLOATS,), `history` (2, k_max).
     """
 
     ints: NDArray[np.int64]
@@ -36,9 +37,10 @@ class RunningBatch:
     FCFS makes this true: a prompt that does not fit the token budget takes all that is left of it, so that no
     later request can overtake it.
 
-    ints     (FIELDS, capacity): emitted output tokens, tokens (prompt + emitted), tokens computed (in the KV
-             cache), output limit, drafts in hand, KV blocks held, handle, class, tokens the drafter missed,
-             whether the drafts in hand come from a starved drafter, drift cell
+    ints     (FIELDS, capacity): tokens computed (in the KV cache), emitted output tokens, tokens (prompt +
+             emitted), handle, output limit, drafts in hand, KV blocks held, class, tokens the drafter missed,
+             whether the drafts in hand come from a starved drafter, output token at which the drift moves on
+    floats   (FLOATS, capacity): acceptance offset in logits = the request's own + its drift, and these two
     history  (2, capacity, k_max): reached and accepted counts over the request's life
     """
 
@@ -49,7 +51,7 @@ class RunningBatch:
         self.size = 0
         self.decoding = 0
         self.ints = np.zeros((FIELDS, capacity), dtype=np.int64)
-        self.floats = np.zeros((2, capacity))
+        self.floats = np.zeros((FLOATS, capacity))
         self.keys = np.zeros(capacity, dtype=np.uint64)
         self.history = np.zeros((2, capacity, k_max), dtype=np.int64)
 
@@ -88,5 +90,5 @@ class RunningBatch:
 
     def column_of(self, handle: int) -> int | None:
         """The column of a running request, None when it does not run."""
-        found = np.flatnonzero(self.ints[HANDLE, : self.size] == handle)
+        found = (self.ints[HANDLE, : self.size] == handle).nonzero()[0]
         return int(found[0]) if found.size else None

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from engines.embedded.acceptance import AcceptanceProcess
 from engines.embedded.batch import (
+    CELL_END,
     CLASS,
     FIELDS,
     HANDLE,
@@ -112,13 +113,12 @@ class EngineCore:
         self._check_fits(request)
         trait = self._process.trait(request.traffic_class, request.acceptance_seed)
         ints = np.zeros(FIELDS, dtype=np.int64)
-        ints[[TOKENS, LIMIT, HANDLE, CLASS]] = (
-            request.prompt_tokens,
-            request.output_tokens,
-            self._next_handle,
-            trait.class_index,
-        )
-        floats = np.array([trait.offset, trait.drift])
+        ints[TOKENS] = request.prompt_tokens
+        ints[LIMIT] = request.output_tokens
+        ints[HANDLE] = self._next_handle
+        ints[CLASS] = trait.class_index
+        ints[CELL_END] = self._process.cell_tokens
+        floats = np.array([trait.own + trait.drift, trait.own, trait.drift])
         history = np.zeros((2, self.spec.k_max), dtype=np.int64)
         self._scheduler.waiting.append(RequestState(ints, floats, np.uint64(trait.key), history))
         self._next_handle += 1
@@ -141,8 +141,10 @@ class EngineCore:
         windows, chosen = clamp(decision, observation)
         windows.setflags(write=False)
         executed = self._executed(chosen)
-        cost = self._cost.cost(self._shape(plan, windows, executed))
-        verified = self._verifier.verify(plan.decoding, logits, windows)
+        draft_tokens = int(windows.sum())
+        shape = self._shape(plan, observation, executed, draft_tokens, _uniform(windows, draft_tokens))
+        cost = self._cost.cost(shape)
+        verified = self._verifier.verify(plan.decoding, logits, windows, draft_tokens)
         emission = self._emitter.emit(plan, verified.accepted, executed)
         durations = StepDurations(cost.target_s, cost.draft_s, cost.step_s)
         outcome = StepOutcome(
@@ -198,16 +200,16 @@ class EngineCore:
 
     def _logits(self, plan: Plan) -> FloatArray | None:
         """Acceptance logits of the drafts in hand, None when nobody holds a draft."""
-        depth = int(plan.drafts.max()) if plan.decoding else 0
+        depth = int(plan.drafts[plan.drafts.argmax()]) if plan.decoding else 0
         return self._verifier.logits(plan.decoding, depth) if depth else None
 
     def _observation(self, plan: Plan, logits: FloatArray | None, now_s: float) -> StepObservation:
         count = plan.decoding
-        ids = self._batch.ints[HANDLE, :count].copy()
-        context = self._batch.ints[TOKENS, :count].copy()
+        both = self._batch.ints[TOKENS : HANDLE + 1, :count].copy()
         history = self._batch.history[:, :count].copy()
-        for array in (ids, context, history, plan.drafts):
+        for array in (both, history, plan.drafts):
             array.setflags(write=False)
+        context, ids = both
         return StepObservation(
             step=self._step,
             now_s=now_s,
@@ -226,15 +228,17 @@ class EngineCore:
             durations=self._durations,
         )
 
-    def _shape(self, plan: Plan, windows: IntArray, executed: int) -> StepShape:
+    def _shape(
+        self, plan: Plan, observation: StepObservation, executed: int, draft_tokens: int, uniform: bool
+    ) -> StepShape:
         count = plan.decoding
         return StepShape(
             decode_requests=count,
-            decode_tokens=int(windows.sum()) + count,
-            decode_uniform=count == 0 or bool((windows == windows[0]).all()),
+            decode_tokens=draft_tokens + count,
+            decode_uniform=uniform,
             prefill_requests=len(plan.parts),
             prefill_tokens=plan.prefill_tokens,
-            context_tokens=int(self._batch.ints[TOKENS, :count].sum()),
+            context_tokens=int(observation.context_tokens.sum()),
             prefill_context_tokens=sum(part.cached for part in plan.parts),
             depth_next=executed,
             draft_requests=count + plan.prefills_done,
@@ -242,3 +246,8 @@ class EngineCore:
             schedule_armed=self.spec.schedule_armed,
             speculative=self.spec.speculative,
         )
+
+
+def _uniform(windows: IntArray, total: int) -> bool:
+    """All windows are equal; so are none at all. `total`: their sum."""
+    return len(windows) == 0 or int(windows[windows.argmax()]) * len(windows) == total

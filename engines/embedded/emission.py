@@ -36,7 +36,7 @@ class Emitter:
         ints = self._batch.ints
         count = plan.decoding
         tokens = np.minimum(accepted + 1, ints[LIMIT, :count] - ints[EMITTED, :count])
-        ints[: COMPUTED + 1, :count] += tokens  # EMITTED, TOKENS and COMPUTED
+        ints[: TOKENS + 1, :count] += tokens  # COMPUTED, EMITTED and TOKENS
         self._verifier.feed(slice(0, count), tokens, depth)
         columns: slice | IntArray = slice(0, count)
         if plan.parts:
@@ -73,7 +73,7 @@ class Emitter:
     def _leave(self, columns: slice | IntArray, tokens: IntArray) -> Emission:
         ints = self._batch.ints
         handles = ints[HANDLE, columns].copy()
-        done = np.flatnonzero(ints[EMITTED, columns] >= ints[LIMIT, columns])
+        done = (ints[EMITTED, columns] >= ints[LIMIT, columns]).nonzero()[0]
         finished = handles[done]
         if done.size:
             self._scheduler.release(done if isinstance(columns, slice) else columns[done])

@@ -65,6 +65,7 @@ class Scheduler:
 
     def __init__(self, spec: SchedulerSpec, k_max: int) -> None:
         self.spec = spec
+        self._k_max = k_max
         self.batch = RunningBatch(spec.max_num_seqs, k_max)
         self.waiting: deque[RequestState] = deque()
         self.kv = KvBlocks(spec.kv_blocks, spec.block_size)
@@ -112,29 +113,32 @@ class Scheduler:
         """Tokens (> 0) for the leading columns that fit budget and blocks; and how many were preempted."""
         size = self.batch.size
         ints = self.batch.ints[:, :size]
-        granted = ints[TOKENS] - ints[COMPUTED] + ints[DRAFTS]
+        ahead = ints[TOKENS] + ints[DRAFTS]
+        granted = ahead - ints[COMPUTED]
         budget = self.spec.max_num_batched_tokens
-        if int(granted.sum()) > budget:
+        may_exceed = size > self.batch.decoding or size * (self._k_max + 1) > budget
+        if may_exceed and int(granted.sum()) > budget:
             before = np.cumsum(granted) - granted
             granted = np.minimum(granted, budget - before)
-            granted = granted[: int((granted > 0).sum())]
+            granted = granted[: np.count_nonzero(granted > 0)]
+            ahead = ints[COMPUTED, : len(granted)] + granted
         count = len(granted)
-        slots = ints[COMPUTED, :count] + granted
-        slots += lookahead
-        np.minimum(slots, self.spec.max_model_len, out=slots)
-        extra = self.kv.missing(slots, ints[BLOCKS, :count])
+        ahead += lookahead
+        np.minimum(ahead, self.spec.max_model_len, out=ahead)
+        extra = self.kv.missing(ahead, ints[BLOCKS, :count])
         preempted = 0
-        short = int(extra.sum()) - self.kv.free
+        taken = int(extra.sum())
+        short = taken - self.kv.free
         while short > 0:
             freed = self._preempt()
             preempted += 1
-            if self.batch.size < len(extra):
-                freed += int(extra[self.batch.size])
-                extra = extra[: self.batch.size]
+            if self.batch.size < count:
+                count = self.batch.size
+                freed += int(extra[count])
+                taken -= int(extra[count])
             short -= freed
-        count = len(extra)
-        self.kv.take(int(extra.sum()))
-        ints[BLOCKS, :count] += extra
+        self.kv.take(taken)
+        ints[BLOCKS, :count] += extra[:count]
         return granted[:count], preempted
 
     def _preempt(self) -> int:
@@ -162,6 +166,6 @@ class Scheduler:
             budget -= tokens
 
     def _part(self, column: int, tokens: int) -> PrefillPart:
-        emitted, held, cached = self.batch.ints[: COMPUTED + 1, column].tolist()
+        cached, emitted, held = self.batch.ints[: TOKENS + 1, column].tolist()
         last = cached + tokens == held
         return PrefillPart(column, tokens, cached, last, held if last and not emitted else 0)

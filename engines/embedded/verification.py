@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.embedded.acceptance import AcceptanceProcess, starved_logits
-from engines.embedded.batch import CELL, CLASS, DRIFT, EMITTED, MISSED, STARVED, RunningBatch
+from engines.embedded.batch import (
+    CELL_END,
+    CLASS,
+    DRIFT,
+    EMITTED,
+    MISSED,
+    OFFSET,
+    OWN,
+    STARVED,
+    RunningBatch,
+)
 from engines.embedded.specs import PenaltySpec
 
 FloatArray = NDArray[np.float64]
@@ -50,12 +61,10 @@ class Verifier:
     def logits(self, decoding: int, depth: int) -> FloatArray:
         """Logits (decoding, depth) of conditional acceptance of the drafts in hand."""
         batch = self._batch
-        ints = batch.ints
-        offsets = batch.floats[:, :decoding].sum(axis=0)
-        logits = self._process.logits(ints[CLASS, :decoding], offsets, depth)
+        logits = self._process.logits(batch.ints[CLASS, :decoding], batch.floats[OFFSET, :decoding], depth)
         if self._starvation is None:
             return logits
-        return starved_logits(logits, ints[STARVED, :decoding], self._starvation)
+        return starved_logits(logits, batch.ints[STARVED, :decoding], self._starvation)
 
     def confidence(self, decoding: int, logits: FloatArray | None, drafts: IntArray) -> FloatArray:
         """What the drafter reports (decoding, k_max); NaN without a head or where there is no draft."""
@@ -68,10 +77,11 @@ class Verifier:
         reported.setflags(write=False)
         return reported
 
-    def verify(self, decoding: int, logits: FloatArray | None, windows: IntArray) -> Verified:
-        """Draws the accepted drafts and books them to the requests' histories."""
-        drafted = int(windows.sum())
-        if logits is None or drafted == 0:
+    def verify(
+        self, decoding: int, logits: FloatArray | None, windows: IntArray, draft_tokens: int
+    ) -> Verified:
+        """Draws the accepted drafts, books them to the histories; `draft_tokens`: sum of windows."""
+        if logits is None or draft_tokens == 0:
             accepted = np.zeros(decoding, dtype=np.int64)
             return Verified(windows, accepted, 0, 0, 0, self._nothing, self._nothing)
         batch = self._batch
@@ -83,24 +93,28 @@ class Verifier:
         np.minimum(accepted + 1, windows, out=counts[0])
         counts[1] = accepted
         batch.history[:, :decoding, :depth] += counts[:, :, None] > self._positions[:depth]
+        reached_by_position = self._by_position(counts[0])
+        accepted_by_position = self._by_position(accepted)
         return Verified(
             windows=windows,
             accepted=accepted,
-            drafts=int(np.count_nonzero(windows)),
-            draft_tokens=drafted,
-            accepted_tokens=int(accepted.sum()),
-            reached_by_position=self._by_position(counts[0]),
-            accepted_by_position=self._by_position(counts[1]),
+            drafts=reached_by_position[0],
+            draft_tokens=draft_tokens,
+            accepted_tokens=sum(accepted_by_position),
+            reached_by_position=reached_by_position,
+            accepted_by_position=accepted_by_position,
         )
 
     def drift(self) -> None:
         """Lets the decoding requests' acceptance drift to where their output now is."""
+        if not self._process.drifts:
+            return
         batch = self._batch
         count = batch.decoding
-        ints = batch.ints
-        self._process.drifted(
-            batch.keys[:count], ints[EMITTED, :count], ints[CELL, :count], batch.floats[DRIFT, :count]
-        )
+        emitted, cell_end = batch.ints[EMITTED, :count], batch.ints[CELL_END, :count]
+        moved = self._process.drifted(batch.keys[:count], emitted, cell_end, batch.floats[DRIFT, :count])
+        if moved.size:
+            batch.floats[OFFSET, moved] = batch.floats[OWN, moved] + batch.floats[DRIFT, moved]
 
     def feed(self, columns: slice | int, tokens: IntArray | int, depth: int) -> None:
         """`tokens` passed the target for these columns while the drafter ran at `depth` (0: it missed them).
@@ -119,5 +133,5 @@ class Verifier:
 
     def _by_position(self, counts: IntArray) -> tuple[int, ...]:
         """How many of `counts` exceed each position."""
-        histogram = np.bincount(counts, minlength=self._k_max + 1)
-        return tuple(np.cumsum(histogram[:0:-1])[::-1].tolist())
+        histogram = np.bincount(counts, minlength=self._k_max + 1).tolist()
+        return tuple(accumulate(histogram[:0:-1]))[::-1]
