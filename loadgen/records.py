@@ -75,7 +75,7 @@ class CellRecord:
     client_lag_s: worst event-loop lag of the load generator, None in virtual time
     drafts, draft_tokens, accepted_tokens: deltas of the engine's counters over the cell, None = not available
     accepted_by_position, reached_by_position: likewise, per draft position
-    requests: records written for the cell, warm-up included; a judge sees by it that a file lost lines. None = not said
+    requests: records written for the cell, warm-up included: shows lines that a file lost; None = not said
     """
 
     arm: str

@@ -1,0 +1,68 @@
+"""One request as it went over the wire, before anyone has looked inside; and the record it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loadgen.reads import Reads
+from loadgen.records import CellKey, Outcome, RequestRecord
+from loadgen.transcript import Transcript
+from loadgen.verdict import Ending, judge
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Times in the run's clock. `status` None: no response began."""
+
+    due_s: float
+    sent_s: float | None
+    status: int | None
+    reads: Reads
+    ending: Ending
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What was asked, for the record."""
+
+    request: str
+    key: CellKey
+    traffic_class: str
+    max_tokens: int
+    warmup: bool = False
+
+
+def record_of(ask: Ask, exchange: Exchange) -> RequestRecord:
+    """Parses the kept bytes: once for each exchange, away from the moments when streams are read."""
+    transcript = exchange.reads.transcript(ask.max_tokens)
+    outcome, why = judge(exchange.status, exchange.headers, exchange.reads, exchange.ending, transcript)
+    return _record(ask, exchange, transcript, outcome, why)
+
+
+def _record(
+    ask: Ask, exchange: Exchange, transcript: Transcript, outcome: Outcome, why: str | None
+) -> RequestRecord:
+    reads = exchange.reads
+    arrivals = reads.arrivals(transcript.chunk_ends)
+    return RequestRecord(
+        request=ask.request,
+        arm=ask.key.arm,
+        concurrency=ask.key.concurrency,
+        repeat=ask.key.repeat,
+        traffic_class=ask.traffic_class,
+        due_s=exchange.due_s,
+        sent_s=exchange.sent_s,
+        first_byte_s=reads.first_s,
+        first_token_s=arrivals[0] if arrivals else None,
+        done_s=reads.times[-1] if outcome is Outcome.DONE else None,
+        chunk_times_s=arrivals,
+        chunk_tokens=transcript.chunk_tokens,
+        prompt_tokens=transcript.prompt_tokens,
+        output_tokens=transcript.output_tokens,
+        max_tokens=ask.max_tokens,
+        tokens_are=transcript.tokens_are,
+        outcome=outcome,
+        why=why,
+        warmup=ask.warmup,
+    )
