@@ -9,7 +9,7 @@ from reports.judgement import Interval
 
 
 class ReproductionVerdict(StrEnum):
-    """`inconclusive`: the interval straddles the bound. `invalid`: the machine or the client spoiled the run."""
+    """`inconclusive`: an interval straddles its bar. `invalid`: machine or client spoiled the run."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not-reproduced"

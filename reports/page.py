@@ -1,0 +1,132 @@
+"""report.html: one self-contained page of runs, which works offline and runs no script but its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reports.markup import Markup, script_json, tag, trusted
+from reports.page_input import PagePart, ReportInput
+from reports.palette import DARK, arm_styles
+from reports.sections.acceptance import acceptance_section
+from reports.sections.budgets import budgets_section
+from reports.sections.cells import cells_section
+from reports.sections.commands import commands_section
+from reports.sections.depth import depth_section
+from reports.sections.latency import latency_section
+from reports.sections.machine import machine_section, model_strip
+from reports.sections.model import model_section
+from reports.sections.reproduction import reproduction_banner
+from reports.sections.throughput import ratio_section, throughput_section
+from reports.sections.verdict import verdict_banner
+
+Section = Callable[[PagePart], Markup]
+SECTIONS: dict[
+    str, tuple[str, Section]
+] = {  # anchor -> (name in the page's menu, what renders it), in page order
+    "machine": ("Seal and machine", machine_section),
+    "throughput": ("Throughput", throughput_section),
+    "ratio": ("Ratio", ratio_section),
+    "latency": ("Latency", latency_section),
+    "depth": ("K trace", depth_section),
+    "acceptance": ("Acceptance", acceptance_section),
+    "budgets": ("Budgets", budgets_section),
+    "cells": ("Every cell", cells_section),
+    "model": ("Model or measured", model_section),
+    "commands": ("Reproduce", commands_section),
+}
+_ASSETS = Path(__file__).parent
+
+
+def write_report(inputs: Sequence[ReportInput], path: Path) -> int:
+    """Write the page of `inputs` (the first leads, the others stand beside it); returns its size in bytes.
+
+    About 5 MB, nearly all of it plotly's own script. Raises ValueError without inputs, OSError if `path`
+    cannot be written.
+    """
+    page = report_page(inputs).encode("utf-8", errors="replace")
+    path.write_bytes(page)
+    return len(page)
+
+
+def report_page(inputs: Sequence[ReportInput]) -> str:
+    """The page as text."""
+    from plotly.offline import get_plotlyjs
+
+    if not inputs:
+        raise ValueError("a report needs at least one run; pass a run folder")
+    judgements = [each.judgement for each in inputs]
+    styles = arm_styles((cell.arm, cell.arm == j.baseline) for j in judgements for cell in j.cells)
+    parts = [PagePart(each, styles, f"run{at}") for at, each in enumerate(inputs)]
+    scripts = [trusted(get_plotlyjs()), trusted((_ASSETS / "page.js").read_text("utf-8"))]
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts)),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name_="color-scheme", content="light dark"),
+        tag("title", f"{judgements[0].suite} · {judgements[0].ruling.value} · depthgate"),
+        tag("style", trusted((_ASSETS / "page.css").read_text("utf-8") + _colour_variables())),
+    )
+    body = tag(
+        "body",
+        _header(parts[0]),
+        tag("main", [_run(part) for part in parts]),
+        tag(
+            "footer",
+            tag("p", "Made by depthgate. Self-contained: this page asks no other server for anything."),
+        ),
+        trusted(f'<script type="application/json" id="dark-forms">{script_json(DARK)}</script>'),
+        [trusted(f"<script>{script}</script>") for script in scripts],
+    )
+    return f'<!doctype html>\n<html lang="en">{head}{body}</html>\n'
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Only the page's own scripts run, by hash; nothing is fetched from anywhere."""
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _colour_variables() -> str:
+    """Each palette colour as a CSS variable `--cRRGGBB`, named by its light form, in both schemes."""
+    light = "".join(f"--c{name[1:]}:{name};" for name in DARK)
+    dark = "".join(f"--c{name[1:]}:{form};" for name, form in DARK.items())
+    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _header(lead: PagePart) -> Markup:
+    judgement = lead.judgement
+    return tag(
+        "header",
+        tag("p", "depthgate report", class_="brand"),
+        tag("h1", judgement.suite),
+        tag("p", judgement.question, class_="question"),
+    )
+
+
+def _run(part: PagePart) -> Markup:
+    """One run: what it is, its verdict, then every section."""
+    judgement = part.judgement
+    shown_title = part.run.title or f"{judgement.suite} on {judgement.engine}"
+    banners = [verdict_banner(part), reproduction_banner(part)]
+    menu = [tag("a", name, href=f"#{part.anchor}-{key}") for key, (name, _) in SECTIONS.items()]
+    return tag(
+        "article",
+        tag("h2", shown_title),
+        model_strip(part),
+        tag("div", banners, class_="banners" if banners[1] else "banners single"),
+        tag("nav", menu, aria_label=f"Parts of {shown_title}"),
+        tag(
+            "noscript", tag("p", "Charts need JavaScript; every figure is in the tables too.", class_="note")
+        ),
+        [render(part) for _, render in SECTIONS.values()],
+        class_="run",
+        id=part.anchor,
+    )

@@ -1,0 +1,73 @@
+"""What the page shows of one run: its judgement, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reports.depth_trace import DepthTrace
+from reports.judgement import CellFigures, Judgement
+from reports.palette import ArmStyle
+from reports.reproduction import ReproductionSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSeries:
+    """Throughput that someone measured elsewhere, shown beside the arm of the same name.
+
+    `tokens_per_s`: concurrency -> tokens/s; `source` names hardware, engine and where the figures come from.
+    """
+
+    arm: str
+    source: str
+    tokens_per_s: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInput:
+    """One run of a page; the first input is the page's own verdict, the others stand beside it.
+
+    title        heading of the run's part of the page, empty = suite and engine
+    traces       depth over time, one a cell (the first repeat is shown); empty = no step records
+    commands     command lines that make this run again, one each
+    model_notes  sentences about what is modelled and how far it is from measurements
+    references   measured series to stand beside the run's own
+    """
+
+    judgement: Judgement
+    reproduction: ReproductionSummary | None = None
+    title: str = ""
+    traces: tuple[DepthTrace, ...] = ()
+    commands: tuple[str, ...] = ()
+    model_notes: tuple[str, ...] = ()
+    references: tuple[ReferenceSeries, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """What a section is rendered from. `anchor` is unique on the page; `styles`: arm -> how it is drawn."""
+
+    run: ReportInput
+    styles: Mapping[str, ArmStyle]
+    anchor: str
+
+    @property
+    def judgement(self) -> Judgement:
+        """Short for `run.judgement`."""
+        return self.run.judgement
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Arms with cells, the baseline first, then in order of appearance."""
+        names = dict.fromkeys(cell.arm for cell in self.judgement.cells)
+        return tuple(sorted(names, key=lambda name: name != self.judgement.baseline))
+
+    @property
+    def concurrencies(self) -> tuple[int, ...]:
+        """Measured concurrencies, ascending."""
+        return tuple(sorted({cell.concurrency for cell in self.judgement.cells}))
+
+    def cells_of(self, arm: str) -> dict[int, CellFigures]:
+        """Concurrency -> cell of one arm, ascending."""
+        cells = [cell for cell in self.judgement.cells if cell.arm == arm]
+        return {cell.concurrency: cell for cell in sorted(cells, key=lambda cell: cell.concurrency)}
