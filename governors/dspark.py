@@ -59,7 +59,6 @@ class DSpark:
         drafts = int(observation.drafts_in_hand.sum())
         survival = self._model.survival(observation)
         if self._blind_probe(survival.blind):
-            self._rest.drafts_next(batch, drafts, drafts)
             return DepthDecision(k_max, k_max, Reason.PROBED)
         base = batch + observation.prefill_tokens
         seconds = self._cost.between(base, base + drafts) + self._draft_s[min(batch, len(self._draft_s) - 1)]

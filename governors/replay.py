@@ -29,7 +29,7 @@ class ObservationTrace:
 
 def read_trace(path: Path) -> ObservationTrace:
     """The trace in a JSONL file. TraceError names file, line, field and mend; OSError as open() raises it."""
-    steps = []
+    steps: list[TraceStep] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
@@ -56,7 +56,7 @@ def write_trace(path: Path, steps: Iterable[TraceStep]) -> None:
 def replay(trace: ObservationTrace | Sequence[TraceStep], governor: Governor) -> list[DepthDecision]:
     """What `governor` decides at each step, observing each recorded outcome.
 
-    The recorded course stays: a decision that differs from the one then taken does not change what is seen next.
+    The recorded course stays: a decision unlike the one then taken changes nothing of what is seen next.
     """
     decisions = []
     for step in trace.steps if isinstance(trace, ObservationTrace) else trace:
