@@ -1,0 +1,55 @@
+"""The kinds of engine that a suite can name, one line each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engines.contract import Engine, EngineError
+from suites.model import Arm, EngineSpec
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry:
+    """`build(spec, arm)` gives the engine of one arm; raises EngineError when the spec lacks something."""
+
+    summary: str
+    build: Callable[[EngineSpec, Arm | None], Engine]
+
+
+def build_engine(spec: EngineSpec, arm: Arm | None = None) -> Engine:
+    """The engine of a suite for one arm, whose own `url` wins. Raises EngineError, with the nearest kind."""
+    if spec.kind not in ENGINES:
+        near = difflib.get_close_matches(spec.kind, ENGINES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(ENGINES)}"
+        raise EngineError(f"engine kind {spec.kind!r}: no such engine; {hint}")
+    return ENGINES[spec.kind].build(spec, arm)
+
+
+def _embedded(spec: EngineSpec, arm: Arm | None) -> Engine:
+    from engines.embedded.launcher import EmbeddedEngine
+
+    if not spec.profile:
+        raise EngineError('engine "embedded" has no profile; add profile = "h200-qwen3-4b-eagle" or another')
+    return EmbeddedEngine(spec.profile, spec.options)
+
+
+def _openai(spec: EngineSpec, arm: Arm | None) -> Engine:
+    from engines.openai_http import OpenAIEngine
+
+    url = (arm.url if arm is not None else None) or spec.url
+    if not url:
+        which = f"arm {arm.name!r}" if arm is not None else "the engine"
+        raise EngineError(f'engine "openai": {which} has no url; add url = "http://HOST:PORT"')
+    return OpenAIEngine(url, spec.model)
+
+
+ENGINES: dict[str, EngineEntry] = {
+    "embedded": EngineEntry(
+        "a real scheduler on a cost model (a model, and says so); takes a profile", _embedded
+    ),
+    "openai": EngineEntry(
+        "any OpenAI-compatible server that is already running; takes url and model", _openai
+    ),
+}
