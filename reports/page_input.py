@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from reports.depth_trace import DepthTrace
 from reports.judgement import CellFigures, Judgement
 from reports.palette import ArmStyle
 from reports.reproduction import ReproductionSummary
+
+
+class DepthTrace(Protocol):
+    """K over time in one cell: step i started `time_s[i]` seconds after the cell did. Tuples are parallel.
+
+    depth_chosen: what the governor asked for; depth_executed: what the drafter ran; batch: decoding requests.
+    """
+
+    @property
+    def arm(self) -> str: ...
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def repeat(self) -> int: ...
+    @property
+    def time_s(self) -> tuple[float, ...]: ...
+    @property
+    def depth_chosen(self) -> tuple[int, ...]: ...
+    @property
+    def depth_executed(self) -> tuple[int, ...]: ...
+    @property
+    def batch(self) -> tuple[int, ...]: ...
+    @property
+    def reason(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)

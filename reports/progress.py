@@ -42,7 +42,8 @@ class RunProgress:
     def __enter__(self) -> Self:
         self._start_s = time.monotonic()
         if self._console.is_terminal and not self._console.quiet:
-            self._bar, self._live = self._open_live()
+            self._bar = self._new_bar()
+            self._live = self._new_live()
             self._live.start()
         else:
             self._line(f"{self._title}: {self._total} cells")
@@ -86,8 +87,12 @@ class RunProgress:
     def _line(self, line: str) -> None:
         self._console.print(showable(line), markup=False, highlight=False, soft_wrap=True)
 
-    def _open_live(self) -> tuple[Progress, Live]:
+    def _new_live(self) -> Live:
         from rich.live import Live
+
+        return Live(get_renderable=self._render, console=self._console, refresh_per_second=5, transient=True)
+
+    def _new_bar(self) -> Progress:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         bar = Progress(
@@ -99,8 +104,7 @@ class RunProgress:
             expand=True,
         )
         bar.add_task("starting", total=self._total)
-        live = Live(get_renderable=self._render, console=self._console, refresh_per_second=5, transient=True)
-        return bar, live
+        return bar
 
     def _refresh(self) -> None:
         if self._bar is None:

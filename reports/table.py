@@ -11,6 +11,7 @@ from reports.judgement import CellFigures, Judgement, Ruling
 from reports.markup import showable
 from reports.progress import RunProgress
 from reports.reproduction import ReproductionSummary
+from reports.rulings import worst_rulings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,9 +101,9 @@ def _judgement_text(judgement: Judgement) -> str:
     budgets = (
         f"{kept} of {len(judgement.verdicts)} budget checks kept." if judgement.verdicts else "No budgets."
     )
-    partial = f" Partial: {len(judgement.partial)} parts are missing." if judgement.partial else ""
+    partial = f" Partial: {'; '.join(judgement.partial)}." if judgement.partial else ""
     headline = judgement.headline.rstrip(".")
-    return f"{judgement.ruling.value.upper()}{status}: {headline}. {budgets}{partial} {judgement.seal}"
+    return f"{judgement.ruling.value.upper()}{status}: {headline}. {budgets}{partial} Seal: {judgement.seal}"
 
 
 def _reproduction_text(summary: ReproductionSummary) -> str:
@@ -127,22 +128,23 @@ def _table(judgement: Judgement, *, wide: bool) -> Table:
     for metric in metrics:
         shown = METRIC_FORMATS[metric]
         table.add_column(f"{shown.label}\n{shown.unit}", justify="right")
+    rulings = worst_rulings(judgement.verdicts, "tokens_per_s")
     arms = sorted({cell.arm: None for cell in judgement.cells}, key=lambda arm: arm != judgement.baseline)
     for arm in arms:
         for cell in sorted((c for c in judgement.cells if c.arm == arm), key=lambda c: c.concurrency):
-            table.add_row(*_row(cell, metrics), style="magenta" if cell.invalid else None)
+            ruling = rulings.get((cell.arm, cell.concurrency))
+            table.add_row(*_row(cell, metrics, ruling), style="magenta" if cell.invalid else None)
         table.add_section()
     return table
 
 
-def _row(cell: CellFigures, metrics: Iterable[str]) -> list[Text]:
-    mark = "!" if cell.invalid else ""
-    ratio = ratio_interval(cell.ratios.get("tokens_per_s"))
-    points = [cell_text(cell, metric).partition(" (")[0] for metric in metrics]
-    return [
-        _text(item)
-        for item in (cell.arm, f"{mark}{cell.concurrency}", cell_text(cell, "tokens_per_s"), ratio, *points)
-    ]
+def _row(cell: CellFigures, metrics: Iterable[str], ruling: Ruling | None) -> list[Text]:
+    ratio = _text(ratio_interval(cell.ratios.get("tokens_per_s")))
+    if ruling is not None and not cell.invalid:
+        ratio.stylize(STYLES[ruling])
+    where = f"!{cell.concurrency}" if cell.invalid else str(cell.concurrency)
+    points = [_text(cell_text(cell, metric).partition(" (")[0]) for metric in metrics]
+    return [_text(cell.arm), _text(where), _text(cell_text(cell, "tokens_per_s")), ratio, *points]
 
 
 def _text(text: str) -> Text:

@@ -6,10 +6,10 @@ from reports.formats import DASH, UNKNOWN, known, metric_format, metric_interval
 from reports.judgement import BudgetVerdict, Ruling
 from reports.markup import Markup, tag
 from reports.page_input import PagePart
+from reports.rulings import WORST_FIRST
 from reports.sections.blocks import absent, arm_label, card, chip, table, value
 
 HEAD = ("arm", "c", "ruling", "metric", "bound", "measured", "in words")
-WORST_FIRST = (Ruling.INVALID, Ruling.BROKEN, Ruling.INCONCLUSIVE, Ruling.KEPT)
 
 
 def budgets_section(part: PagePart) -> Markup:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from reports.depth_trace import DepthTrace
 from reports.markup import Markup, tag
-from reports.page_input import PagePart
+from reports.page_input import DepthTrace, PagePart
 from reports.palette import BASELINE, GRID, INK, REASONS, translucent
 from reports.plot import figure_markup, new_figure, plot_text
 from reports.sections.blocks import absent, arm_label, card, note, selector
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 HEIGHT = 300
+MAX_POINTS = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ def _first_repeats(traces: Sequence[DepthTrace]) -> Traces:
 def _liveliness(traces: Traces, concurrency: int) -> int:
     """Most changes of the executed depth in any arm."""
     return max(
-        sum(a != b for a, b in pairwise(trace.depth)) for (_, c), trace in traces.items() if c == concurrency
+        sum(a != b for a, b in pairwise(trace.depth_executed))
+        for (_, c), trace in traces.items()
+        if c == concurrency
     )
 
 
@@ -79,18 +81,31 @@ def _limits(traces: Traces, concurrency: int) -> Limits:
     shown = [trace for (_, c), trace in traces.items() if c == concurrency]
     return Limits(
         max(trace.time_s[-1] for trace in shown),
-        max(1, *(depth for trace in shown for depth in trace.depth)),
+        max(1, *(depth for trace in shown for depth in trace.depth_executed)),
         max(1, *(batch for trace in shown for batch in trace.batch)),
     )
 
 
 def _unapplied(traces: Sequence[DepthTrace]) -> Markup | None:
-    """Says in how many steps the executed depth was not the chosen one, and when a trace is thinned."""
-    differ = sum(trace.differing for trace in traces)
-    steps = sum(trace.steps for trace in traces)
-    said = [f"In {differ:,} of {steps:,} steps the executed depth was not the chosen one."] if differ else []
-    said += ["Thinned: not every change is drawn."] if any(trace.thinned for trace in traces) else []
-    return note(" ".join(said)) if said else None
+    """Says in how many decoding steps the executed depth was not the chosen one."""
+    steps = [
+        (chosen, executed)
+        for trace in traces
+        for chosen, executed, batch in zip(trace.depth_chosen, trace.depth_executed, trace.batch, strict=True)
+        if batch
+    ]
+    differ = sum(chosen != executed for chosen, executed in steps)
+    if not differ:
+        return None
+    return note(f"In {differ:,} of {len(steps):,} decoding steps the executed depth was not the chosen one.")
+
+
+def change_points(trace: DepthTrace, most: int = MAX_POINTS) -> list[int]:
+    """Indices where executed depth, batch or reason changed, and the last step; about `most` at most."""
+    states = list(zip(trace.depth_executed, trace.batch, trace.reason, strict=True))
+    changed = [at for at, state in enumerate(states) if at == 0 or state != states[at - 1]]
+    kept = changed[:: -(-len(changed) // most) or 1]
+    return [*kept, len(states) - 1] if kept and kept[-1] != len(states) - 1 else kept
 
 
 def _figure(trace: DepthTrace, limits: Limits) -> go.Figure:
@@ -111,10 +126,10 @@ def _figure(trace: DepthTrace, limits: Limits) -> go.Figure:
         x=trace.time_s, y=trace.depth, mode="lines", line=thin, showlegend=False, hoverinfo="skip"
     )
     for reason in dict.fromkeys(trace.reason):
-        _add_reason(figure, trace, reason)
+        _add_reason(figure, trace, points, reason)
     figure.add_scatter(
-        x=trace.time_s,
-        y=trace.batch,
+        x=time_s,
+        y=[trace.batch[at] for at in points],
         yaxis="y2",
         mode="lines",
         fill="tozeroy",
@@ -130,11 +145,11 @@ def _integers(top: int) -> list[int]:
     return list(range(0, top + 1, max(1, top // 4)))
 
 
-def _add_reason(figure: go.Figure, trace: DepthTrace, reason: str) -> None:
-    mine = [at for at, each in enumerate(trace.reason) if each == reason]
+def _add_reason(figure: go.Figure, trace: DepthTrace, points: Sequence[int], reason: str) -> None:
+    mine = [at for at in points if trace.reason[at] == reason]
     figure.add_scatter(
         x=[trace.time_s[at] for at in mine],
-        y=[trace.depth[at] for at in mine],
+        y=[trace.depth_executed[at] for at in mine],
         customdata=[plot_text(reason)] * len(mine),
         mode="markers",
         name=plot_text(reason),

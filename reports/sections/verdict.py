@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from reports.formats import RULING_MARKS, UNKNOWN, cell_point, ratio, ratio_interval, shown
-from reports.judgement import BudgetVerdict, CellFigures, Ruling
+from reports.judgement import BudgetVerdict, CellFigures, Judgement, Ruling
 from reports.markup import Markup, tag
 from reports.page_input import PagePart
+from reports.rulings import WORST_FIRST, worst_rulings
 from reports.sections.blocks import arm_label, chip, scroller, value
 
 METRIC = "tokens_per_s"
@@ -19,48 +20,32 @@ WORDS = {
     Ruling.INVALID: "Invalid",
 }
 MEANING = {
-    Ruling.KEPT: "every budget holds with its whole interval",
-    Ruling.BROKEN: "at least one budget is broken by its whole interval",
-    Ruling.INCONCLUSIVE: "an interval straddles its bound: more repeats are needed",
-    Ruling.INVALID: "the machine or the client spoiled the measurement: run it again",
+    Ruling.KEPT: "Every budget holds with its whole interval.",
+    Ruling.BROKEN: "At least one budget is broken by its whole interval.",
+    Ruling.INCONCLUSIVE: "Not decided: an interval straddles its bound, or a part is missing. Run more repeats.",
+    Ruling.INVALID: "The machine or the client spoiled the measurement, not the engine. Run it again.",
 }
-WORST_FIRST = (Ruling.INVALID, Ruling.BROKEN, Ruling.INCONCLUSIVE, Ruling.KEPT)
 
 
 def verdict_banner(part: PagePart) -> Markup:
     """What an on-call engineer decides by."""
     judgement = part.judgement
-    has_budgets = bool(judgement.verdicts)
-    word = WORDS[judgement.ruling]
-    if not has_budgets and judgement.ruling is Ruling.KEPT:
-        word = "No budgets"
-    mark = tag(
-        "span", RULING_MARKS[judgement.ruling] if has_budgets else "·", class_="big-mark", aria_hidden="true"
-    )
     status = "gated" if judgement.gated else "exploratory"
-    meaning = (
-        "a sealed suite: this verdict counts"
-        if judgement.gated
-        else "reported only: it never counts as passed"
-    )
-    look = judgement.ruling.value if judgement.gated or judgement.ruling is not Ruling.KEPT else "exploratory"
+    counts_as = "A sealed suite: this verdict counts." if judgement.gated else "Never counts as passed."
+    mark, word, look, meaning = _ruling(judgement)
+    badge = tag("span", status, class_=f"badge {status}")
     return tag(
         "section",
         tag(
             "p",
-            mark,
+            tag("span", mark, class_="big-mark", aria_hidden="true"),
             tag("strong", word),
             " ",
-            tag("span", status, class_=f"badge {status}"),
+            badge,
             class_="ruling",
         ),
         tag("p", judgement.headline, class_="headline"),
-        tag(
-            "p",
-            f"{status}: {meaning}. " if not judgement.gated else f"{meaning}. ",
-            judgement.seal,
-            class_="small",
-        ),
+        tag("p", f"{meaning} {counts_as} ", judgement.seal, class_="small"),
         _counts(judgement.verdicts),
         _partial(judgement.partial),
         _grid(part),
@@ -70,9 +55,18 @@ def verdict_banner(part: PagePart) -> Markup:
     )
 
 
-def _counts(verdicts: Sequence[BudgetVerdict]) -> Markup:
+def _ruling(judgement: Judgement) -> tuple[str, str, str, str]:
+    """(mark, word, look, meaning); green only for a gated run that kept its budgets."""
+    ruling = judgement.ruling
+    if not judgement.verdicts and ruling is not Ruling.INVALID:
+        return "·", "No budgets", "exploratory", "Nothing was promised, so there is nothing to keep or break."
+    look = "exploratory" if ruling is Ruling.KEPT and not judgement.gated else ruling.value
+    return RULING_MARKS[ruling], WORDS[ruling], look, MEANING[ruling]
+
+
+def _counts(verdicts: Sequence[BudgetVerdict]) -> Markup | None:
     if not verdicts:
-        return tag("p", "The suite has no budgets, so there is nothing to keep or break.", class_="small")
+        return None
     counts = Counter(verdict.ruling for verdict in verdicts)
     chips = [chip(ruling, f"{counts[ruling]} {ruling.value}") for ruling in WORST_FIRST if counts[ruling]]
     return tag("p", "Budget checks: ", [[each, " "] for each in chips], class_="counts")
@@ -101,8 +95,8 @@ def _grid(part: PagePart) -> Markup | None:
 
 def _grid_row(part: PagePart, arm: str) -> Markup:
     cells = part.cells_of(arm)
-    rulings = _worst_rulings(part.judgement.verdicts, arm)
-    ratios = [_grid_cell(cells.get(c), rulings.get(c)) for c in part.concurrencies]
+    rulings = worst_rulings(part.judgement.verdicts, METRIC)
+    ratios = [_grid_cell(cells.get(c), rulings.get((arm, c))) for c in part.concurrencies]
     return tag("tr", tag("th", arm_label(part, arm), scope="row"), ratios)
 
 
@@ -115,16 +109,6 @@ def _baseline_row(part: PagePart) -> Markup:
     ]
     heading = tag("th", f"{baseline}, tokens/s", scope="row")
     return tag("tr", heading, [tag("td", value(text)) for text in texts], class_="base")
-
-
-def _worst_rulings(verdicts: Sequence[BudgetVerdict], arm: str) -> dict[int, Ruling]:
-    """Concurrency -> worst ruling over the arm's throughput budgets."""
-    worst: dict[int, Ruling] = {}
-    for verdict in verdicts:
-        if verdict.arm == arm and verdict.metric == METRIC:
-            before = worst.get(verdict.concurrency, Ruling.KEPT)
-            worst[verdict.concurrency] = min(before, verdict.ruling, key=WORST_FIRST.index)
-    return worst
 
 
 def _grid_cell(cell: CellFigures | None, ruling: Ruling | None) -> Markup:

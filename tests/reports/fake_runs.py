@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from governors.telemetry import StepRecord
-from reports.depth_trace import DepthTrace, depth_trace
 from reports.judgement import BudgetVerdict, CellFigures, Interval, Judgement, Ruling
 from reports.page_input import ReferenceSeries, ReportInput
 from reports.reproduction import ReproductionSummary, ReproductionVerdict
@@ -20,6 +18,20 @@ TOKENS_PER_S = {
 }
 WIDTH = {"off": 0.03, "fixed_2": 0.04, "schedule": 0.16}
 BOUND = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A DepthTrace."""
+
+    arm: str
+    concurrency: int
+    repeat: int
+    time_s: tuple[float, ...]
+    depth_chosen: tuple[int, ...]
+    depth_executed: tuple[int, ...]
+    batch: tuple[int, ...]
+    reason: tuple[str, ...]
 
 
 def around(point: float, width: float) -> Interval:
@@ -140,7 +152,7 @@ def manifest() -> dict[str, object]:
     }
 
 
-def trace(arm: str, concurrency: int, repeat: int = 0) -> DepthTrace:
+def trace(arm: str, concurrency: int, repeat: int = 0) -> Trace:
     """80 steps; requests drain one by one at the end; the schedule drafts up to a batch of 4."""
     batch = [concurrency - max(0, at - 80 + concurrency) for at in range(80)]
     depth = [{"off": 0, "fixed_2": 2}.get(arm, 2 if each <= 4 else 0) for each in batch]
@@ -148,41 +160,15 @@ def trace(arm: str, concurrency: int, repeat: int = 0) -> DepthTrace:
         "raised" if b > a else "backed-off" if b < a else "steady" for a, b in pairwise(depth)
     ]
     step_s = 0.008 if arm == "schedule" else 0.004
-    return depth_trace(
-        arm,
-        concurrency,
-        repeat,
-        [step(at, at * step_s, *state) for at, state in enumerate(zip(batch, depth, reasons, strict=True))],
-    )
-
-
-def step(at: int, start_s: float, batch: int, depth: int, reason: str) -> StepRecord:
-    """A step of which the page reads start, batch, depths and reason."""
-    return StepRecord(
-        step=at,
-        start_s=100 + start_s,
-        end_s=100 + start_s,
-        batch=batch,
-        prefill_requests=0,
-        prefill_tokens=0,
-        waiting=0,
-        depth_in_force=depth,
-        depth_chosen=depth,
-        depth_executed=depth,
-        window_mean=None,
-        verified=0,
-        accepted=0,
-        emitted=batch,
-        reached_by_position=(),
-        accepted_by_position=(),
-        target_s=None,
-        draft_s=None,
-        step_s=None,
-        graph_mode="unknown",
-        kv_blocks_free=None,
-        kv_blocks_total=None,
-        preempted=0,
-        reason=reason,
+    return Trace(
+        arm=arm,
+        concurrency=concurrency,
+        repeat=repeat,
+        time_s=tuple(at * step_s for at in range(80)),
+        depth_chosen=tuple(depth),
+        depth_executed=tuple(depth),
+        batch=tuple(batch),
+        reason=tuple(reasons),
     )
 
 
