@@ -122,9 +122,10 @@ def _figure(trace: DepthTrace, limits: Limits) -> go.Figure:
         yaxis2=lower | {"range": [0, 1.1 * limits.batch], "nticks": 3},
     )
     thin = {"shape": "hv", "width": 1, "color": translucent(BASELINE, 0.7)}
-    figure.add_scatter(
-        x=trace.time_s, y=trace.depth, mode="lines", line=thin, showlegend=False, hoverinfo="skip"
-    )
+    points = change_points(trace)
+    time_s = [trace.time_s[at] for at in points]
+    depth = [trace.depth_executed[at] for at in points]
+    figure.add_scatter(x=time_s, y=depth, mode="lines", line=thin, showlegend=False, hoverinfo="skip")
     for reason in dict.fromkeys(trace.reason):
         _add_reason(figure, trace, points, reason)
     figure.add_scatter(

@@ -22,7 +22,7 @@ WORDS = {
 MEANING = {
     Ruling.KEPT: "Every budget holds with its whole interval.",
     Ruling.BROKEN: "At least one budget is broken by its whole interval.",
-    Ruling.INCONCLUSIVE: "Not decided: an interval straddles its bound, or a part is missing. Run more repeats.",
+    Ruling.INCONCLUSIVE: "Not decided: an interval straddles its bound or a part is missing. Repeat it.",
     Ruling.INVALID: "The machine or the client spoiled the measurement, not the engine. Run it again.",
 }
 
