@@ -72,14 +72,15 @@ def _add_verb(
 
 def _is_usage(error: Exception) -> bool:
     """Errors that a user can mend: imported only once one was raised, so that --help stays fast."""
-    if isinstance(error, UsageError):
-        return True
     from engines.contract import EngineError
+    from engines.embedded.profile import ProfileError
     from governors.registry import GovernorError
+    from governors.trace_line import TraceError
+    from loadgen.traffic import TrafficError
     from suites.model import SuiteError
 
-    kinds = (EngineError, GovernorError, SuiteError)
-    return isinstance(error, kinds) or type(error).__name__ in ("ProfileError", "TrafficError", "JournalError")
+    kinds = (UsageError, EngineError, GovernorError, ProfileError, SuiteError, TraceError, TrafficError)
+    return isinstance(error, kinds)
 
 
 def _one_line(error: Exception) -> str:

@@ -32,11 +32,11 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _governors() -> list[dict[str, str]]:
-    from governors.registry import all_governors
+    from governors.registry import governor_entry, governor_names
 
     return [
-        {"name": name, "summary": entry.summary, "layer": entry.layer, "source": entry.source}
-        for name, entry in sorted(all_governors().items())
+        {"name": entry.name, "summary": entry.summary, "layer": entry.layer, "source": entry.source}
+        for entry in map(governor_entry, governor_names())
     ]
 
 

@@ -23,12 +23,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Replay and print the decisions, or their summary."""
+    from depthgate.exits import UsageError
     from depthgate.options import json_object
     from governors.registry import GovernorContext, build_governor
     from governors.replay import read_trace, replay
 
     trace = read_trace(args.trace)
-    context = GovernorContext(limits=trace.limits, seed=args.seed)
+    if not trace.steps:
+        raise UsageError(f"{args.trace}: holds no whole step; record one with depthgate serve --trace FILE")
+    context = GovernorContext(limits=trace.steps[0].observation.limits, seed=args.seed)
     governor = build_governor(args.governor, json_object("--options", args.options), context)
     decisions = replay(trace, governor)
     if args.json:
