@@ -31,9 +31,12 @@ class Interval:
 class CellFigures:
     """One arm at one concurrency, all repeats pooled; None = unknown, never 0 and never NaN.
 
-    `figures`: metric name -> interval; names: tokens_per_s, ttft_p50_s, ttft_p95_s, ttft_p99_s, itl_p50_s ...,
+    `figures`: metric name -> interval; names: tokens_per_s, ttft_p50_s, ttft_p95_s, ttft_p99_s,
+    itl_p50_s ...,
     chunk_gap_..., tpot_..., e2e_..., acceptance_length, verified_per_emitted, refusal_rate, failure_rate.
     `ratios`: the same names -> interval of the ratio to the baseline arm (absent for the baseline itself).
+    `points`: the same names (and jain_index, peak_tokens_per_s) -> value, also where one unit shows no spread
+    and `figures` therefore has None; a name is absent when its value is unknown.
     """
 
     arm: str
@@ -47,6 +50,7 @@ class CellFigures:
     switches_per_1k_steps: float | None
     invalid: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    points: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,46 +1,22 @@
-"""Step records as arrays: which steps belong to a cell, how K moved, and whether the policy was applied."""
+"""Step records by cell: as columns for the judge, as K traces for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from pathlib import Path
 
 from governors.telemetry import StepRecord
-
-# A step or two may end without a drafter's run (its last request finished); a policy that is not applied shows more.
-MISMATCH_SHARE = 0.01
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StepSeries:
-    """Columns of the step records of one arm and repeat, in the order of the file; all of shape (S,)."""
-
-    step: NDArray[np.int64]
-    start_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
-    batch: NDArray[np.int64]
-    depth_chosen: NDArray[np.int64]
-    depth_executed: NDArray[np.int64]
-    verified: NDArray[np.int64]
-    emitted: NDArray[np.int64]
-    reason: NDArray[np.str_]
-
-    def __len__(self) -> int:
-        return len(self.step)
-
-    def where(self, mask: NDArray[np.bool_]) -> StepSeries:
-        """The rows at which `mask` is true."""
-        return StepSeries(*(getattr(self, name)[mask] for name in self.__slots__))
+from loadgen.records import CellKey
+from reports.run_folder import RunFolder, read_run
+from reports.step_series import StepSeries, cell_rows, step_series
 
 
 @dataclass(frozen=True, slots=True)
 class DepthTrace:
-    """K over time in one cell of one repeat, for a plot: step i started `time_s[i]` after the cell's window did.
+    """K over time in one cell of one repeat: step i started `time_s[i]` after the cell's window did.
 
-    `depth_chosen` is what the governor asked for, `depth_executed` what the drafter ran; `batch` decoding requests.
+    `depth_chosen`: what the governor asked for; `depth_executed`: what the drafter ran; `batch`: decoding
+    requests; `reason`: the governor's.
     """
 
     arm: str
@@ -53,96 +29,58 @@ class DepthTrace:
     reason: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchCount:
-    """Changes of the executed depth between consecutive settled steps."""
-
-    switches: int
-    steps: int
-
-    @property
-    def per_1k_steps(self) -> float | None:
-        """None when no settled step was recorded."""
-        return 1000.0 * self.switches / self.steps if self.steps else None
-
-
-def step_series(records: Sequence[StepRecord]) -> StepSeries:
-    """Columns of `records`."""
-
-    def integers(name: str) -> NDArray[np.int64]:
-        return np.array([getattr(record, name) for record in records], dtype=np.int64)
-
-    def floats(name: str) -> NDArray[np.float64]:
-        return np.array([getattr(record, name) for record in records], dtype=np.float64)
-
-    return StepSeries(
-        step=integers("step"),
-        start_s=floats("start_s"),
-        end_s=floats("end_s"),
-        batch=integers("batch"),
-        depth_chosen=integers("depth_chosen"),
-        depth_executed=integers("depth_executed"),
-        verified=integers("verified"),
-        emitted=integers("emitted"),
-        reason=np.array([record.reason for record in records], dtype=np.str_),
-    )
+def read_cell_steps(run: RunFolder) -> tuple[dict[CellKey, StepSeries], tuple[str, ...]]:
+    """Steps of every cell that has some; what is torn or missing. An engine may write none at all."""
+    found: dict[CellKey, StepSeries] = {}
+    said: list[str] = []
+    wrote_any = any((run.path / "steps").glob("*.jsonl"))
+    for arm, repeat in dict.fromkeys((key.arm, key.repeat) for key in run.cells):
+        records, torn = run.steps(arm, repeat)
+        if torn:
+            said.append(torn)
+        elif wrote_any and not records:
+            said.append(f"steps/{arm}.r{repeat}.jsonl: no step records, while other arms have some")
+        try:
+            series = step_series(records)
+        except OverflowError:
+            said.append(f"steps/{arm}.r{repeat}.jsonl: holds numbers that cannot be")
+            continue
+        found |= {key: series.rows(rows) for key, rows in _rows(run, arm, repeat, series)}
+    return found, tuple(said)
 
 
-def cell_steps(series: StepSeries, windows: Sequence[tuple[float, float]]) -> list[StepSeries]:
-    """The steps of each cell, given the cells' windows in the order in which they ran.
+def depth_traces(run_dir: Path) -> tuple[DepthTrace, ...]:
+    """For every arm its first repeat that has ended cells: a trace for each cell that has steps."""
+    run = read_run(run_dir)
+    first: dict[str, int] = {}
+    for key in run.cells:
+        first[key.arm] = min(key.repeat, first.get(key.arm, key.repeat))
+    return tuple(trace for arm, repeat in first.items() for trace in _traces(run, arm, repeat))
 
-    On the wall clock one engine serves all cells of an arm and repeat, and engine and client read the same
-    monotonic clock: a step belongs to the window it started in. In virtual time every cell has an engine and a
-    clock of its own, its step numbers restart, and the i-th restart is the i-th cell.
-    """
-    restarts = np.flatnonzero(np.diff(series.step) <= 0) + 1
-    part = np.zeros(len(series), dtype=np.int64)
-    part[restarts] = 1
-    part = np.cumsum(part)
-    one_engine = len(restarts) == 0
+
+def _traces(run: RunFolder, arm: str, repeat: int) -> list[DepthTrace]:
+    records, _ = run.steps(arm, repeat)
+    windows = run.windows(arm, repeat)
     return [
-        series.where(
-            (series.start_s >= start)
-            & (series.start_s < end)
-            & (one_engine | (part == index)).astype(np.bool_)
-        )
-        for index, (start, end) in enumerate(windows)
+        _trace(key, windows[key][0], [records[row] for row in rows])
+        for key, rows in _rows(run, arm, repeat, step_series(records))
     ]
 
 
-def settled(series: StepSeries) -> StepSeries:
-    """From the first step at the cell's largest batch to the last one: ramp-up and drain are left out."""
-    if not len(series):
-        return series
-    at_peak = np.flatnonzero(series.batch == series.batch.max())
-    index = np.arange(len(series))
-    return series.where((index >= at_peak[0]) & (index <= at_peak[-1]))
+def _rows(run: RunFolder, arm: str, repeat: int, series: StepSeries) -> list[tuple[CellKey, list[int]]]:
+    windows = run.windows(arm, repeat)
+    chosen = cell_rows(series, list(windows.values()))
+    return [(key, rows.tolist()) for key, rows in zip(windows, chosen, strict=True) if len(rows)]
 
 
-def switch_count(series: StepSeries) -> SwitchCount:
-    """Switches of the executed depth once the load has settled."""
-    steady = settled(series)
-    return SwitchCount(int(np.count_nonzero(np.diff(steady.depth_executed))), len(steady))
-
-
-def unapplied(series: StepSeries) -> str | None:
-    """A sentence when the depth that ran is not the depth that the policy chose; None when it was applied."""
-    decoding = series.where(series.batch > 0)
-    differ = int(np.count_nonzero(decoding.depth_chosen != decoding.depth_executed))
-    if differ <= MISMATCH_SHARE * len(decoding):
-        return None
-    return f"policy not applied: chosen and executed depth differ in {differ} of {len(decoding)} steps"
-
-
-def depth_trace(arm: str, concurrency: int, repeat: int, start_s: float, series: StepSeries) -> DepthTrace:
-    """The trace of one cell's steps, relative to `start_s`."""
+def _trace(key: CellKey, start_s: float, records: list[StepRecord]) -> DepthTrace:
     return DepthTrace(
-        arm=arm,
-        concurrency=concurrency,
-        repeat=repeat,
-        time_s=tuple((series.start_s - start_s).tolist()),
-        depth_chosen=tuple(series.depth_chosen.tolist()),
-        depth_executed=tuple(series.depth_executed.tolist()),
-        batch=tuple(series.batch.tolist()),
-        reason=tuple(series.reason.tolist()),
+        arm=key.arm,
+        concurrency=key.concurrency,
+        repeat=key.repeat,
+        time_s=tuple(record.start_s - start_s for record in records),
+        depth_chosen=tuple(record.depth_chosen for record in records),
+        depth_executed=tuple(record.depth_executed for record in records),
+        batch=tuple(record.batch for record in records),
+        reason=tuple(record.reason for record in records),
     )

@@ -1,0 +1,158 @@
+"""CellFigures from a pool of repeats: intervals, ratios to the baseline, faults and notes of the cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loadgen.records import Outcome, RequestRecord
+from reports.interval import share_interval
+from reports.judgement import CellFigures, Interval
+from reports.metrics import (
+    acceptance_by_position,
+    answered,
+    failed,
+    jain_index,
+    measured,
+    outcome_counts,
+    peak_concurrency,
+    refused,
+    tokens_per_chunk_by_class,
+)
+from reports.statistics import Pool, Statistic, statistics
+from reports.step_series import SwitchCount, switch_count, unapplied
+from reports.throughput import peak_tokens_per_s, token_spans
+from suites.measures import PERCENTILES
+from suites.model import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """Figures of one cell with what the budgets need beside them.
+
+    `samples`: metric -> how many values it was taken from; `done_share`: of all that the server could answer.
+    """
+
+    figures: CellFigures
+    switches: SwitchCount | None
+    samples: Mapping[str, int]
+    done_share: float
+
+
+def cell_result(pool: Pool, baseline: Pool | None, suite: Suite) -> CellResult:
+    """`baseline` None for the baseline arm itself, and when it was not measured."""
+    own = statistics(pool, suite.load.mode, suite.seed)
+    records = [record for cell in pool.repeats.values() for record in cell.requests]
+    counts = outcome_counts(records)
+    switches = _switches(pool)
+    figures = CellFigures(
+        arm=pool.arm,
+        concurrency=pool.concurrency,
+        repeats=len(pool.repeats),
+        requests=counts,
+        figures=_intervals(own, counts, suite.confidence),
+        ratios=_ratios(pool, own, baseline, suite),
+        acceptance_by_class=tokens_per_chunk_by_class(records),
+        acceptance_by_position=acceptance_by_position([cell.record for cell in pool.repeats.values()]),
+        switches_per_1k_steps=switches.per_1k_steps if switches else None,
+        invalid=_invalid(pool),
+        notes=_notes(pool, own, suite),
+        points=_points(own, counts, pool, suite.load.mode),
+    )
+    samples = {name: statistic.samples for name, statistic in own.items()}
+    done = counts.get(Outcome.DONE, 0)
+    return CellResult(figures, switches, samples, done / answered(counts) if answered(counts) else 0.0)
+
+
+def _intervals(
+    own: Mapping[str, Statistic], counts: dict[str, int], confidence: float
+) -> dict[str, Interval | None]:
+    return {
+        **{name: statistic.interval(confidence) for name, statistic in own.items()},
+        "refusal_rate": share_interval(refused(counts), answered(counts), confidence),
+        "failure_rate": share_interval(failed(counts), answered(counts), confidence),
+    }
+
+
+def _ratios(
+    pool: Pool, own: Mapping[str, Statistic], baseline: Pool | None, suite: Suite
+) -> dict[str, Interval | None]:
+    """Ratios over the repeats that both arms have; none without a baseline."""
+    if baseline is None:
+        return {}
+    common = frozenset(pool.repeats) & frozenset(baseline.repeats)
+    if not common:
+        return {}
+    mine = (
+        own
+        if len(common) == len(pool.repeats)
+        else statistics(pool.only(common), suite.load.mode, suite.seed)
+    )
+    base = statistics(baseline.only(common), suite.load.mode, suite.seed)
+    return {name: item.ratio(base[name], suite.confidence) for name, item in mine.items() if name in base}
+
+
+def _points(own: Mapping[str, Statistic], counts: dict[str, int], pool: Pool, mode: str) -> dict[str, float]:
+    points = {name: statistic.point for name, statistic in own.items()}
+    if answered(counts):
+        points["refusal_rate"] = refused(counts) / answered(counts)
+        points["failure_rate"] = failed(counts) / answered(counts)
+    cells = pool.repeats.values()
+    fairness = [jain_index(cell.requests) for cell in cells]
+    spans = [token_spans(cell.requests, cell.record, mode) for cell in cells]
+    peaks = [peak_tokens_per_s(span) for span in spans if span is not None]
+    worst = min((value for value in fairness if value is not None), default=None)
+    peak = max((value for value in peaks if value is not None), default=None)
+    beside = {"jain_index": worst, "peak_tokens_per_s": peak}
+    return points | {name: value for name, value in beside.items() if value is not None}
+
+
+def _switches(pool: Pool) -> SwitchCount | None:
+    """Summed over the repeats; None unless every repeat has step records."""
+    if not pool.repeats or set(pool.steps) != set(pool.repeats):
+        return None
+    counts = [switch_count(steps) for steps in pool.steps.values()]
+    return SwitchCount(sum(count.switches for count in counts), sum(count.steps for count in counts))
+
+
+def _invalid(pool: Pool) -> tuple[str, ...]:
+    """One spoiled repeat spoils the cell: leaving it out afterwards would be choosing."""
+    said = []
+    for repeat, cell in pool.repeats.items():
+        said += [f"repeat {repeat}: {reason}" for reason in cell.record.invalid]
+        if not measured(cell.requests) and not cell.record.invalid:
+            said.append(f"repeat {repeat}: no request succeeded ({_why(cell.requests)})")
+    return tuple(said)
+
+
+def _unapplied(pool: Pool) -> list[tuple[int, str]]:
+    found = [(repeat, unapplied(steps)) for repeat, steps in pool.steps.items()]
+    return [(repeat, why) for repeat, why in found if why is not None]
+
+
+def _why(records: tuple[RequestRecord, ...]) -> str:
+    counts = outcome_counts(records)
+    reason = next((record.why for record in records if record.why), None)
+    said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "none was sent"
+    return f"{said}; first reason: {' '.join(reason.split())[:200]}" if reason else said
+
+
+def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str, ...]:
+    said = list(dict.fromkeys(note for cell in pool.repeats.values() for note in cell.record.notes))
+    spans = [token_spans(cell.requests, cell.record, suite.load.mode) for cell in pool.repeats.values()]
+    said += dict.fromkeys(span.note for span in spans if span is not None and span.note)
+    if len(pool.repeats) == 1:
+        said.append("one repeat: intervals are over its requests and say nothing about a second engine start")
+    few = sorted(name for name, item in own.items() if item.samples < samples_needed(name))
+    if few:
+        said.append(f"too few samples for a tail, shown but not gated: {', '.join(few)}")
+    said += [f"repeat {repeat}: {why}" for repeat, why in _unapplied(pool)]
+    peak = max((peak_concurrency(cell.requests) for cell in pool.repeats.values()), default=0)
+    if peak > pool.concurrency:
+        said.append(f"{peak} requests were in flight at once, more than c={pool.concurrency}")
+    return tuple(said)
+
+
+def samples_needed(metric: str) -> int:
+    """A percentile p needs 1 / (1 - p) samples: with fewer it is the largest value."""
+    return next((round(1 / (1 - level)) for name, level in PERCENTILES.items() if f"_{name}_" in metric), 1)

@@ -1,0 +1,140 @@
+"""Statistics of one arm at one concurrency: the point value and the bootstrap draws of every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reports.interval import DRAWS, bootstrap_interval, unit_draws
+from reports.judgement import Interval
+from reports.metrics import LATENCIES
+from reports.run_folder import CellData
+from reports.samples import FloatArray, IntArray, Samples, percentiles, pooled, resampled_percentiles
+from reports.step_series import StepSeries
+from reports.throughput import token_spans
+from suites.measures import PERCENTILES
+
+GROUPS = 30  # of a lone repeat's requests, in their order: neighbours share the engine's mood
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistic:
+    """`drawn` float64 (DRAWS,): the value in each draw, from `n_units` units, of `samples` values."""
+
+    point: float
+    drawn: FloatArray
+    n_units: int
+    samples: int
+
+    def interval(self, confidence: float) -> Interval | None:
+        """None when one unit shows no spread."""
+        return bootstrap_interval(self.point, self.drawn, self.n_units, confidence)
+
+    def ratio(self, base: Statistic, confidence: float) -> Interval | None:
+        """Interval of self / base, draw by draw: paired when both cells have the same repeats."""
+        if base.point <= 0 or not np.all(base.drawn > 0):
+            return None
+        drawn = self.drawn / base.drawn
+        return bootstrap_interval(self.point / base.point, drawn, min(self.n_units, base.n_units), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Repeat -> data of one arm at one concurrency; `steps`: where they are known."""
+
+    arm: str
+    concurrency: int
+    repeats: Mapping[int, CellData]
+    steps: Mapping[int, StepSeries]
+
+    def only(self, repeats: frozenset[int]) -> Pool:
+        """The same cell with fewer repeats."""
+        return replace(
+            self,
+            repeats={repeat: cell for repeat, cell in self.repeats.items() if repeat in repeats},
+            steps={repeat: steps for repeat, steps in self.steps.items() if repeat in repeats},
+        )
+
+    def label(self) -> str:
+        """Draws of two arms are the same when this is: paired by repeat, never by the requests of one."""
+        repeats = ",".join(map(str, self.repeats))
+        return (
+            f"c{self.concurrency}/r{repeats}" if len(self.repeats) > 1 else f"{self.arm}/c{self.concurrency}"
+        )
+
+
+def statistics(pool: Pool, mode: str, seed: int) -> dict[str, Statistic]:
+    """Metric name -> statistic, for the metrics that are known."""
+    found: dict[str, Statistic | None] = {"tokens_per_s": _throughput(pool, mode, seed)}
+    for family, metric in LATENCIES.items():
+        found |= _latency(family, [metric(cell.requests) for cell in pool.repeats.values()], pool, seed)
+    found["acceptance_length"] = _acceptance(pool, seed)
+    found["verified_per_emitted"] = _amplification(pool, seed)
+    return {name: statistic for name, statistic in found.items() if statistic is not None}
+
+
+def _latency(
+    family: str, repeats: Sequence[Samples | None], pool: Pool, seed: int
+) -> dict[str, Statistic | None]:
+    whole = _grouped(repeats[0]) if len(repeats) == 1 else pooled(repeats)
+    if whole is None:
+        return {}
+    weights = unit_draws(whole.n_units, seed, pool.label())
+    levels = list(PERCENTILES.values())
+    points = percentiles(whole, levels)
+    drawn = resampled_percentiles(whole, weights, levels)
+    return {
+        f"{family}_{name}_s": Statistic(float(points[column]), drawn[:, column], whole.n_units, whole.total)
+        for column, name in enumerate(PERCENTILES)
+    }
+
+
+def _grouped(of: Samples | None) -> Samples | None:
+    """The samples of one repeat with at most GROUPS units, each of consecutive requests."""
+    if of is None:
+        return None
+    size = -(-of.n_units // GROUPS)
+    return Samples(of.values, of.counts, of.units // size, -(-of.n_units // size))
+
+
+def _throughput(pool: Pool, mode: str, seed: int) -> Statistic | None:
+    spans = [token_spans(cell.requests, cell.record, mode) for cell in pool.repeats.values()]
+    known = [span for span in spans if span is not None]
+    if not known or len(known) < len(spans):
+        return None
+    if len(known) == 1:
+        return _quotient(known[0].tokens, known[0].seconds, pool, seed)
+    tokens = np.array([span.tokens.sum() for span in known])
+    return _quotient(tokens, np.array([span.seconds.sum() for span in known]), pool, seed)
+
+
+def _acceptance(pool: Pool, seed: int) -> Statistic | None:
+    """1 + accepted / drafts; 1 where nothing was drafted."""
+    cells = [cell.record for cell in pool.repeats.values()]
+    accepted = [cell.accepted_tokens for cell in cells if cell.accepted_tokens is not None]
+    drafts = [cell.drafts for cell in cells if cell.drafts is not None]
+    if not cells or len(accepted) < len(cells) or len(drafts) < len(cells):
+        return None
+    weights = unit_draws(len(cells), seed, pool.label())
+    drawn = 1.0 + (weights @ np.array(accepted)) / np.maximum(weights @ np.array(drafts), 1)
+    return Statistic(1.0 + sum(accepted) / max(sum(drafts), 1), drawn, len(cells), sum(drafts))
+
+
+def _amplification(pool: Pool, seed: int) -> Statistic | None:
+    """Draft tokens verified / tokens emitted, over the steps of the window."""
+    if not pool.repeats or set(pool.steps) != set(pool.repeats):
+        return None
+    verified = np.array([steps.verified.sum() for steps in pool.steps.values()], dtype=np.float64)
+    emitted = np.array([steps.emitted.sum() for steps in pool.steps.values()], dtype=np.float64)
+    return _quotient(verified, emitted, pool, seed)
+
+
+def _quotient(top: FloatArray, bottom: FloatArray, pool: Pool, seed: int) -> Statistic | None:
+    """sum(top) / sum(bottom) with the entries as units; None when the bottom is zero in all or in a draw."""
+    if not len(bottom) or not np.all(bottom > 0):
+        return None
+    weights: IntArray = unit_draws(len(top), seed, pool.label(), DRAWS)
+    drawn = (weights @ top) / (weights @ bottom)
+    return Statistic(float(top.sum() / bottom.sum()), drawn, len(top), len(top))

@@ -1,0 +1,129 @@
+"""Run folders that were cut, garbled or emptied: judged by what is there, and said to be partial."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reports.judge import judge_run
+from reports.judgement import Ruling
+from reports.run_folder import RunFolderError, read_run
+from tests.reports.hand_made import suite, write_manifest, write_run
+
+FAST = {"off": 10.0, "fast": 8.0}
+CUTS = 24
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run", suite(points=(1,)), FAST)
+
+
+def _cut(path: Path, part: float) -> bool:
+    """Cut the file at a share of its length; False when that leaves it whole."""
+    whole = path.read_bytes()
+    kept = whole[: round(part * len(whole))]
+    path.write_bytes(kept)
+    return kept != whole
+
+
+@pytest.mark.parametrize("part", [index / CUTS for index in range(CUTS)])
+@pytest.mark.parametrize("name", ["manifest.json", "cells.jsonl", "requests/fast.c1.r1.jsonl"])
+def test_a_file_cut_anywhere_is_judged_and_never_kept(run: Path, name: str, part: float) -> None:
+    assert judge_run(run).ruling is Ruling.KEPT
+    assert _cut(run / name, part)
+    judgement = judge_run(run)
+    assert judgement.partial
+    assert judgement.ruling is not Ruling.KEPT
+
+
+def test_a_file_cut_at_the_end_of_any_line_is_seen(tmp_path: Path) -> None:
+    """No torn line tells of it: the cell's closing line knows how many requests there were."""
+    run = write_run(tmp_path / "run", suite(points=(4,)), FAST)
+    file = run / "requests/fast.c4.r0.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    for kept in range(4):
+        file.write_text("".join(lines[:kept]))
+        judgement = judge_run(run)
+        assert f"requests/fast.c4.r0.jsonl: holds {kept} of 4 requests; 'fast' c=4 repeat 0 left out" in (
+            judgement.partial
+        )
+        assert judgement.ruling is not Ruling.KEPT
+
+
+@pytest.mark.parametrize("cut", [2, 7, 100, 500])
+def test_a_torn_end_of_cells_keeps_the_cells_before_it(run: Path, cut: int) -> None:
+    whole = (run / "cells.jsonl").read_bytes()
+    (run / "cells.jsonl").write_bytes(whole[:-cut])
+    found = read_run(run)
+    assert 0 < len(found.cells) < 6
+    assert judge_run(run).ruling is Ruling.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\xff\xfe\x00\n", b"{}\n", b"[]\n", b"null\n", b'{"arm": 5}\n', b"\n\n{"]
+)
+@pytest.mark.parametrize("name", ["cells.jsonl", "requests/fast.c1.r1.jsonl"])
+def test_garbage_lines_do_not_pass_as_records(run: Path, name: str, garbage: bytes) -> None:
+    file = run / name
+    file.write_bytes(garbage + file.read_bytes())
+    judgement = judge_run(run)
+    assert judgement.partial
+    assert judgement.ruling is not Ruling.KEPT
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "5", "{", "{}", '{"suite": 3}', '{"suite": {"name": "x"}}', "[" * 9999]
+)
+def test_a_manifest_that_says_nothing_makes_the_run_invalid(run: Path, text: str) -> None:
+    (run / "manifest.json").write_text(text)
+    judgement = judge_run(run)
+    assert judgement.ruling is Ruling.INVALID
+    assert not judgement.gated
+    assert judgement.headline.startswith("Invalid: manifest.json")
+
+
+def test_nan_in_a_manifest_is_null(run: Path) -> None:
+    manifest = (run / "manifest.json").read_text()
+    (run / "manifest.json").write_text(manifest[:-1] + ', "speed": NaN}')
+    judgement = judge_run(run)
+    assert judgement.manifest["speed"] is None
+    json.dumps(judgement.manifest, allow_nan=False)
+
+
+def test_what_is_no_run_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="no such run folder"):
+        judge_run(tmp_path / "nowhere")
+    with pytest.raises(RunFolderError, match="not a run folder"):
+        judge_run(tmp_path)
+
+
+def test_a_run_that_was_killed_is_partial(run: Path) -> None:
+    write_manifest(run, suite(points=(1,)), finished_utc=None)
+    judgement = judge_run(run)
+    assert judgement.partial == ("the run did not finish: its manifest has no finished_utc",)
+    assert judgement.ruling is Ruling.INCONCLUSIVE
+    assert judgement.headline.startswith("Inconclusive (partial run): what was measured holds")
+
+
+def test_a_manifest_alone_is_a_run_that_got_nowhere(tmp_path: Path) -> None:
+    write_manifest(tmp_path, suite(points=(1,)), finished_utc=None)
+    judgement = judge_run(tmp_path)
+    assert judgement.cells == ()
+    assert "cells.jsonl: not there: no cell ended" in judgement.partial
+    assert {verdict.ruling for verdict in judgement.verdicts} == {Ruling.INCONCLUSIVE}
+
+
+def test_cells_of_other_arms_and_paths_in_names_are_left_out(run: Path) -> None:
+    rows = (run / "cells.jsonl").read_text().splitlines(keepends=True)
+    stray = json.loads(rows[0]) | {"arm": "../../etc/passwd"}
+    (run / "cells.jsonl").write_text("".join([*rows, json.dumps(stray) + "\n"]))
+    judgement = judge_run(run)
+    assert any("is not in the suite; left out" in sentence for sentence in judgement.partial)
+
+
+def test_requests_of_another_cell_are_not_taken(run: Path) -> None:
+    (run / "requests/fast.c1.r1.jsonl").write_bytes((run / "requests/off.c1.r1.jsonl").read_bytes())
+    assert any("holds requests of another cell" in sentence for sentence in judge_run(run).partial)
