@@ -80,7 +80,9 @@ class Client:
             ending = Ending(End.CANCEL)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             ending = _fault(error, answer.reads)
-        return Exchange(due_s, answer.sent_s, answer.status, answer.reads, ending, answer.headers)
+        reads = answer.reads
+        ended_s = reads.times[-1] if reads.times else self._clock()
+        return Exchange(due_s, answer.sent_s, answer.status, reads, ending, ended_s, answer.headers)
 
     async def connect(self, connections: int) -> None:
         """Opens connections ahead of the load: the first burst then times the engine, not TCP and TLS."""

@@ -7,19 +7,25 @@ from dataclasses import dataclass, field
 from loadgen.reads import Reads
 from loadgen.records import CellKey, Outcome, RequestRecord
 from loadgen.transcript import Transcript
-from loadgen.verdict import Ending, judge
+from loadgen.verdict import End, Ending, judge
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Times in the run's clock. `status` None: no response began."""
+    """Times in the run's clock. `status` None: no response. `ended_s`: the last read, else the fault."""
 
     due_s: float
     sent_s: float | None
     status: int | None
     reads: Reads
     ending: Ending
+    ended_s: float
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> bool:
+        """A 200 that ended by itself; whether its content is whole is for the record to say."""
+        return self.status == 200 and self.ending.end is End.EOF
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def file_prompts(path: Path, column: str | None) -> list[str]:
 
 def _prompts(source: str, load: Callable[[Any], Any], column: str | None, mend: str) -> list[str]:
     rows = _quietly(source, load, mend)
-    chosen = _column(source, rows.column_names, column)
+    chosen = find_column(source, rows.column_names, column)
     texts = [text for text in map(first_words, rows[chosen]) if text]
     if not texts:
         raise TrafficError(
@@ -73,7 +73,8 @@ def _quietly(source: str, load: Callable[[Any], Any], mend: str) -> Any:
             datasets.enable_progress_bars()
 
 
-def _column(source: str, columns: Iterable[str], wanted: str | None) -> str:
+def find_column(source: str, columns: Iterable[str], wanted: str | None) -> str:
+    """`wanted`, else the first name that prompts usually have. Raises TrafficError naming what there is."""
     names = list(columns)
     if wanted is not None and wanted not in names:
         raise TrafficError(f"{source}: no column {wanted!r}; it has {', '.join(names)}")

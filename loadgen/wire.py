@@ -1,8 +1,8 @@
 """HTTP/1.1 over aiohttp's connections: its connector, TLS and response parser, without its session.
 
-`ClientSession` costs some 200 us a request and, before Python 3.12, writes the body one loop turn late: a wave
-of 64 requests leaves up to 10 ms after its stamps. Here a request is one buffer and one write, right after its
-stamp. No redirects, cookies, proxies or retries, none of which a load wants.
+`ClientSession` costs some 200 us a request and, before Python 3.12, writes the body one loop turn late: a
+wave of 64 requests leaves up to 10 ms after its stamps. Here a request is one buffer and one write, right
+after its stamp. No redirects, cookies, proxies or retries, none of which a load wants.
 """
 
 from __future__ import annotations

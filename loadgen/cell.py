@@ -1,0 +1,160 @@
+"""One cell over HTTP: an arm at a concurrency in a repeat, driven, watched, and summed up in a CellRecord."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from engines.contract import Endpoint
+from loadgen.burst import drive_bursts
+from loadgen.client import Client, ClientSettings
+from loadgen.closed import drive_closed
+from loadgen.counters import (
+    CounterReset,
+    EngineCounters,
+    EngineLag,
+    Scrape,
+    counters_between,
+    lag_between,
+    read_metrics,
+)
+from loadgen.lag import LoopLag
+from loadgen.reads import Clock
+from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
+from loadgen.scribe import Scribe
+from loadgen.steady import Window
+from loadgen.stream import Prompts, RunningCell
+from suites.model import LoadSpec
+
+LOADS: dict[str, Callable[[RunningCell], Awaitable[Window]]] = {
+    "burst": drive_bursts,
+    "closed": drive_closed,
+}
+
+# An embedded engine that is later than its model is not a slow engine but no engine at all.
+LATE_SHARE = 0.2  # mean lateness of a step, of the mean modelled step
+STALL_SHARE = 0.05  # its worst lateness, of the cell,
+STALL_S = 0.02  # once that is more than this
+
+
+def _ignore() -> None:
+    return None
+
+
+async def drive_cell(
+    endpoint: Endpoint,
+    key: CellKey,
+    load: LoadSpec,
+    prompts: Prompts,
+    *,
+    on_record: Callable[[RequestRecord], None],
+    on_progress: Callable[[], None] = _ignore,
+    clock: Clock = time.perf_counter,
+    settings: ClientSettings | None = None,
+) -> CellRecord:
+    """Drives the cell and returns its record; each request's record goes to `on_record` as it ends.
+
+    `on_progress` is called once a request. Cancelled, it keeps a record of every request under way, then
+    raises CancelledError. What `on_record` raises ends the cell likewise.
+    """
+    settings = settings or ClientSettings(route=load.route, timeout_s=load.timeout_s)
+    scribe = Scribe(on_record)
+    async with Client(endpoint, settings, clock) as client:
+        await client.connect(key.concurrency)
+        before = read_metrics(await client.get("/metrics"))
+        cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress)
+        loop_lag = LoopLag(clock)
+        async with scribe.writing(), loop_lag.watching():
+            window = await LOADS[load.mode](cell)
+        after = read_metrics(await client.get("/metrics"))
+    return _Summary(key, window, scribe, before, after, loop_lag).record()
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    key: CellKey
+    window: Window
+    scribe: Scribe
+    before: Scrape
+    after: Scrape
+    loop_lag: LoopLag
+
+    def record(self) -> CellRecord:
+        counters, reset = _counted(self.before.counters, self.after.counters)
+        lag = lag_between(self.before.lag, self.after.lag)
+        cell_s = self.window.end_s - self.window.start_s
+        invalid = (
+            *no_success(self.scribe),
+            *filter(None, (self.window.fault, reset)),
+            *engine_faults(lag, cell_s),
+            *self.loop_lag.faults(cell_s),
+        )
+        return CellRecord(
+            arm=self.key.arm,
+            concurrency=self.key.concurrency,
+            repeat=self.key.repeat,
+            window_start_s=self.window.start_s,
+            window_end_s=self.window.end_s,
+            clock="wall",
+            invalid=tuple(invalid),
+            notes=(*queue_notes(self.key.concurrency, self.after.max_num_seqs), *odd_counters(counters)),
+            lag_s=None if lag is None else lag.max_s,
+            client_lag_s=self.loop_lag.worst_s,
+            drafts=counters.drafts,
+            draft_tokens=counters.draft_tokens,
+            accepted_tokens=counters.accepted_tokens,
+            accepted_by_position=counters.accepted_by_position,
+            reached_by_position=counters.reached_by_position,
+            requests=self.scribe.outcomes.total(),
+        )
+
+
+def no_success(scribe: Scribe) -> Iterable[str]:
+    """A cell in which nothing succeeded says nothing about speed."""
+    if scribe.outcomes[Outcome.DONE]:
+        return ()
+    total = scribe.outcomes.total()
+    return (f"none of {total} requests succeeded; the first: {scribe.first_failure or 'none was sent'}",)
+
+
+def engine_faults(lag: EngineLag | None, cell_s: float) -> Iterable[str]:
+    """Reasons why an embedded engine's timing was not its model's."""
+    if lag is None or lag.steps <= 0:
+        return ()
+    late_s, step_s = lag.late_s / lag.steps, lag.modelled_s / lag.steps
+    if late_s > LATE_SHARE * step_s:
+        return (
+            f"the embedded engine fell behind its model: steps of {step_s * 1e3:.2f} ms ended "
+            f"{late_s * 1e3:.2f} ms late on average; run it on a quieter machine or in virtual time",
+        )
+    if lag.max_s > max(STALL_S, STALL_SHARE * cell_s):
+        return (
+            f"the embedded engine stalled for {lag.max_s:.2f} s of {cell_s:.2f} s; is the machine shared?",
+        )
+    return ()
+
+
+def queue_notes(concurrency: int, max_num_seqs: int | None) -> Iterable[str]:
+    """Concurrency above what the engine runs at once is allowed; the reader should know."""
+    if max_num_seqs is None or concurrency <= max_num_seqs:
+        return ()
+    queued = concurrency - max_num_seqs
+    return (f"{queued} of {concurrency} streams queue: max_num_seqs is {max_num_seqs}",)
+
+
+def odd_counters(counters: EngineCounters) -> Iterable[str]:
+    """Acceptance length is 1 + the sum of the rates by position, or the engine counts otherwise."""
+    length, rates = counters.acceptance_length, counters.rate_by_position
+    if length is None or rates is None or abs(length - 1.0 - sum(rates)) < 1e-6 * length:
+        return ()
+    return (
+        f"the engine's counters disagree: acceptance length {length:.3f}, by position {1.0 + sum(rates):.3f}",
+    )
+
+
+def _counted(before: EngineCounters, after: EngineCounters) -> tuple[EngineCounters, str]:
+    try:
+        return counters_between(before, after), ""
+    except CounterReset as reset:
+        return EngineCounters(), str(reset)

@@ -1,0 +1,35 @@
+"""Closed loop over HTTP: C streams, each sends its next request when the last one ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+from loadgen.steady import ClosedLoop, Window
+from loadgen.stream import RunningCell
+
+PAUSE_S = 0.1  # after a request that the server did not answer: a refusing server is not hammered
+
+
+async def drive_closed(cell: RunningCell) -> Window:
+    """Streams run until their requests, their prompts or the cell's time are used up; gives the steady state.
+
+    A request is due when its stream sends it: in a closed loop nobody waits before that.
+    """
+    loop = ClosedLoop(cell.load, cell.key.concurrency, cell.clock())
+    async with asyncio.TaskGroup() as group:
+        for index in range(cell.key.concurrency):
+            group.create_task(_stream(cell, loop, index))
+    return loop.window()
+
+
+async def _stream(cell: RunningCell, loop: ClosedLoop, index: int) -> None:
+    for prompt in cell.prompts.stream(index):
+        due_s = cell.clock()
+        turn = loop.begin(index, due_s)
+        if turn is None:
+            break
+        exchange = await cell.request(index, turn, prompt, due_s)
+        loop.ended(index, exchange.ended_s)
+        if not exchange.answered:
+            await asyncio.sleep(PAUSE_S)
+    loop.run_out(index)

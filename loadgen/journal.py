@@ -1,0 +1,125 @@
+"""Append-only JSONL: written as it happens, read back whatever happened.
+
+Every record is one write of one whole line: a killed process loses nothing that it had appended. A reader
+keeps every whole line and says in words what it could not read; it never raises for a file's content.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+import orjson
+
+from governors.telemetry import StepRecord
+from loadgen.decode import DecodeError, decode
+from loadgen.records import CellRecord, RequestRecord
+
+Record = TypeVar("Record")
+
+
+class JournalError(Exception):
+    """Records cannot be written any more; what was written stays. The message names the file and the mend."""
+
+
+class Dataclass(Protocol):
+    """A frozen record; orjson writes dataclasses as they are."""
+
+    __dataclass_fields__: dict[str, object]
+
+
+class Journal:
+    """`with Journal(path) as journal: journal.append(record)`; makes the folder, appends to an old file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._end_cut_line()
+        except OSError as error:
+            raise self._error(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def append(self, record: Dataclass) -> None:
+        """One line. Raises JournalError when it cannot be written whole (disk full, gone, read-only)."""
+        line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            written = os.write(self._file, line)
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+        except OSError as error:
+            raise self._error(error) from error
+
+    def close(self) -> None:
+        """Flushes to the disk itself; safe to call twice."""
+        if self._file < 0:
+            return
+        file, self._file = self._file, -1
+        try:
+            os.fsync(file)
+        except OSError as error:
+            raise self._error(error) from error
+        finally:
+            os.close(file)
+
+    def _end_cut_line(self) -> None:
+        """A run that goes on after a crash must not glue its first record to a line that was cut off."""
+        if self.path.stat().st_size and _last_byte(self.path) != b"\n":
+            os.write(self._file, b"\n")
+
+    def _error(self, error: OSError) -> JournalError:
+        reason = error.strerror or str(error)
+        return JournalError(f"cannot write {self.path}: {reason}; free space or give another folder")
+
+
+def read_requests(path: Path) -> tuple[list[RequestRecord], str | None]:
+    """(records, what could not be read or None). OSError when there is no such file."""
+    return _read(path, RequestRecord)
+
+
+def read_cells(path: Path) -> tuple[list[CellRecord], str | None]:
+    """As `read_requests`."""
+    return _read(path, CellRecord)
+
+
+def read_steps(path: Path) -> tuple[list[StepRecord], str | None]:
+    """As `read_requests`."""
+    return _read(path, StepRecord)
+
+
+def _read(path: Path, kind: type[Record]) -> tuple[list[Record], str | None]:
+    lines = path.read_bytes().split(b"\n")
+    last = lines.pop()
+    records: list[Record] = []
+    bad = sum(not _keep(line, kind, records) for line in lines if line)
+    cut = bool(last) and not _keep(last, kind, records)  # an object that closes is whole, newline or not
+    faults = []
+    if bad:
+        faults.append(f"{bad} of {len(lines)} lines cannot be read")
+    if cut:
+        faults.append("its last line is cut off")
+    return records, f"{path.name}: {' and '.join(faults)}" if faults else None
+
+
+def _keep(line: bytes, kind: type[Record], records: list[Record]) -> bool:
+    try:
+        records.append(decode(kind, orjson.loads(line)))
+    except (orjson.JSONDecodeError, DecodeError):
+        return False
+    return True
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)

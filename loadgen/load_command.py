@@ -1,0 +1,164 @@
+"""The load generator alone, as `vllm bench serve` is used: N requests over C streams against one server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+import orjson
+
+from engines.contract import Endpoint, EngineError
+from loadgen.cell import drive_cell
+from loadgen.client import Client, ClientSettings
+from loadgen.hub import BUILDERS, file_prompts, find_column, first_words
+from loadgen.offline_prompts import GENERATORS
+from loadgen.reads import Clock
+from loadgen.records import CellKey, CellRecord, RequestRecord
+from loadgen.traffic import Prompt, TrafficError, TrafficMix
+from loadgen.transcript import excerpt
+from suites.model import LoadSpec, TrafficClass
+
+ARM = "load"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """`requests` in total. `prompts`: JSONL, CSV, parquet, or any other suffix: a text file, a prompt a line;
+    None = made offline. `model` None: the only one that the server lists.
+    """
+
+    url: str
+    concurrency: int
+    requests: int
+    max_tokens: int
+    model: str | None = None
+    route: str = "chat"
+    ignore_eos: bool = False
+    prompts: Path | None = None
+    column: str | None = None
+    seed: int = 0
+    timeout_s: float = 300.0
+    usage: bool = True
+    continuous_usage: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """`records` in the order in which requests ended; `cell`: steady state, faults, engine counters."""
+
+    records: tuple[RequestRecord, ...]
+    cell: CellRecord
+
+
+def _ignore(record: RequestRecord) -> None:
+    return None
+
+
+async def run_load(
+    settings: LoadSettings,
+    on_record: Callable[[RequestRecord], None] = _ignore,
+    clock: Clock = time.perf_counter,
+) -> LoadResult:
+    """Raises TrafficError for the prompts, EngineError when the server cannot be asked for its model."""
+    client = ClientSettings(
+        route=settings.route,
+        timeout_s=settings.timeout_s,
+        usage=settings.usage,
+        continuous_usage=settings.continuous_usage,
+    )
+    prompts = SharedPrompts(settings)
+    base_url = settings.url.rstrip("/").removesuffix("/v1")
+    model = settings.model or await only_model(base_url, clock)
+    records: list[RequestRecord] = []
+
+    def keep(record: RequestRecord) -> None:
+        records.append(record)
+        on_record(record)
+
+    cell = await drive_cell(
+        Endpoint(base_url=base_url, model=model, engine="unknown", is_model=False),
+        CellKey(ARM, settings.concurrency, 0),
+        LoadSpec((settings.concurrency,), timeout_s=settings.timeout_s, route=settings.route),
+        prompts,
+        on_record=keep,
+        clock=clock,
+        settings=client,
+    )
+    return LoadResult(tuple(records), cell)
+
+
+class SharedPrompts:
+    """One queue for all streams: N prompts in all, in the same order whichever stream is free."""
+
+    def __init__(self, settings: LoadSettings) -> None:
+        made = _from_file(settings) if settings.prompts else _made_offline(settings)
+        self._queue = islice(made, settings.requests)
+
+    def stream(self, index: int) -> Iterator[Prompt]:
+        return self._queue
+
+
+def _made_offline(settings: LoadSettings) -> Iterator[Prompt]:
+    classes = [
+        TrafficClass(name, max_tokens=settings.max_tokens, ignore_eos=settings.ignore_eos)
+        for name in GENERATORS
+    ]
+    return TrafficMix(classes, settings.seed).cell(CellKey(ARM, 1, 0)).stream(0)
+
+
+def _from_file(settings: LoadSettings) -> Iterator[Prompt]:
+    assert settings.prompts is not None
+    texts = read_prompts(settings.prompts, settings.column)
+    for number, text in enumerate(cycle(texts)):
+        yield Prompt(text, "default", settings.max_tokens, settings.ignore_eos, settings.seed + number)
+
+
+def read_prompts(path: Path, column: str | None = None) -> list[str]:
+    """A prompt a row or a line. JSONL and text need no `datasets`; parquet, CSV and JSON go through it.
+
+    Raises TrafficError: no such file, no such column, no text in it.
+    """
+    if path.suffix.lower() in BUILDERS and path.suffix.lower() != ".jsonl":
+        return file_prompts(path, column)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrafficError(f"prompts {path}: cannot be read ({error}); check the path") from None
+    texts = _of_jsonl(path, lines, column) if path.suffix.lower() == ".jsonl" else map(str.strip, lines)
+    prompts = [text for text in texts if text]
+    if not prompts:
+        raise TrafficError(f"prompts {path}: holds no text; give a prompt a line")
+    return prompts
+
+
+def _of_jsonl(path: Path, lines: list[str], column: str | None) -> Iterator[str]:
+    source = f"prompts {path}"
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise TrafficError(f"{source}: line {number} is not JSON ({error}); mend or drop it") from None
+        if not isinstance(row, dict):
+            raise TrafficError(f'{source}: line {number} is no object; write {{"prompt": "..."}}')
+        yield first_words(row[find_column(source, row, column)])
+
+
+async def only_model(base_url: str, clock: Clock = time.perf_counter) -> str:
+    """The one model that the server lists. Raises EngineError: not reached, none, or several."""
+    async with Client(Endpoint(base_url, "", "unknown", is_model=False), ClientSettings(), clock) as client:
+        text = await client.get("/v1/models")
+    if text is None:
+        raise EngineError(f"{base_url}/v1/models: no answer; is the server up, and the URL right?")
+    try:
+        names = [str(item["id"]) for item in orjson.loads(text)["data"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise EngineError(f"{base_url}/v1/models: no list of models; give --model") from None
+    if len(names) != 1:
+        listed = ", ".join(map(excerpt, names)) or "none"
+        raise EngineError(f"{base_url} lists {len(names)} models ({listed}); give --model")
+    return names[0]

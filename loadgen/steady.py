@@ -1,0 +1,80 @@
+"""The closed loop's rules, without clock or network: who sends again, what is warm-up, where steady state lies.
+
+Both drivers obey it: over HTTP (closed.py) and in virtual time (virtual.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from suites.model import LoadSpec
+
+NO_STEADY_STATE = (
+    "no steady state: a stream ran out before every stream was past its warm-up; "
+    "give more requests_per_stream or duration_s"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Steady state, in the run's clock. `fault`: why there is none; empty = there is one."""
+
+    start_s: float
+    end_s: float
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A stream's request: its number within the stream, and whether it only warms up."""
+
+    number: int
+    warmup: bool
+
+
+class ClosedLoop:
+    """`duration_s` counts from `start_s`, warm-up included; `requests_per_stream` counts measured requests.
+
+    Each stream calls `begin` and `ended` in turns, and `run_out` once when it is through.
+    """
+
+    def __init__(self, load: LoadSpec, concurrency: int, start_s: float) -> None:
+        self._load = load
+        self._start_s = start_s
+        self._turns = [0] * concurrency
+        self._measured = [0] * concurrency
+        self._begun_s: list[float | None] = [None] * concurrency  # the first measured request
+        self._ended_s = [start_s] * concurrency
+        self._ran_out_s: list[float] = []
+
+    def begin(self, stream: int, now_s: float) -> Turn | None:
+        """The stream's next request, None when it is used up."""
+        load, number = self._load, self._turns[stream]
+        if load.requests_per_stream is not None and self._measured[stream] >= load.requests_per_stream:
+            return None
+        if load.duration_s is not None and now_s - self._start_s >= load.duration_s:
+            return None
+        warmup = number < load.warmup_requests or now_s - self._start_s < load.warmup_s
+        self._turns[stream] += 1
+        if not warmup:
+            self._measured[stream] += 1
+            if self._begun_s[stream] is None:
+                self._begun_s[stream] = now_s
+        return Turn(number, warmup)
+
+    def ended(self, stream: int, now_s: float) -> None:
+        """The stream's request has ended."""
+        self._ended_s[stream] = now_s
+
+    def run_out(self, stream: int) -> None:
+        """The stream sends no more: its last request's end is when it ran out."""
+        self._ran_out_s.append(self._ended_s[stream])
+
+    def window(self) -> Window:
+        """From when every stream has begun its first measured request until the first stream runs out."""
+        begun = [at for at in self._begun_s if at is not None]
+        end_s = min(self._ran_out_s, default=self._start_s)
+        if len(begun) == len(self._begun_s) and max(begun) < end_s:
+            return Window(max(begun), end_s)
+        last_s = max(self._ran_out_s, default=self._start_s)
+        return Window(min(begun, default=self._start_s), last_s, NO_STEADY_STATE)

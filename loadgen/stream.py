@@ -1,0 +1,53 @@
+"""What the loads share: a cell under way, and one request of one of its streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from loadgen.client import Client
+from loadgen.exchange import Ask, Exchange
+from loadgen.reads import Clock
+from loadgen.records import CellKey
+from loadgen.scribe import Scribe
+from loadgen.steady import Turn
+from loadgen.traffic import Prompt
+from loadgen.verdict import End
+from suites.model import LoadSpec
+
+
+class Prompts(Protocol):
+    """What stream i sends, in order; may end. Streams may share one iterator (a total over all streams)."""
+
+    def stream(self, index: int) -> Iterator[Prompt]: ...
+
+
+def request_name(key: CellKey, stream: int, turn: Turn) -> str:
+    """Unique within a run; the same request of another arm differs in the arm only."""
+    return f"{key.arm}/c{key.concurrency}/r{key.repeat}/s{stream}/{turn.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCell:
+    """One cell being driven: who sends, what, how, and where the exchanges go."""
+
+    client: Client
+    key: CellKey
+    load: LoadSpec
+    prompts: Prompts
+    scribe: Scribe
+    clock: Clock
+    on_progress: Callable[[], None]
+
+    async def request(self, stream: int, turn: Turn, prompt: Prompt, due_s: float) -> Exchange:
+        """One request, kept whatever becomes of it. Raises CancelledError after keeping a cancelled one."""
+        exchange = await self.client.send(prompt, due_s)
+        name = request_name(self.key, stream, turn)
+        ask = Ask(name, self.key, prompt.traffic_class, prompt.max_tokens, turn.warmup)
+        self.scribe.put(ask, exchange)
+        self.on_progress()
+        if exchange.ending.end is End.CANCEL:
+            raise asyncio.CancelledError
+        return exchange
