@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,14 +45,14 @@ class PositionAcceptance:
 
     def conditional(self) -> FloatArray:
         """float64 (k_max,); an unknown position carries on the one before it; all NaN if nothing is known."""
-        weight = np.where(np.isnan(self._prior), 0.0, self._weight)
-        total = self._reached + weight
-        counted = self._accepted + weight * np.nan_to_num(self._prior)
-        estimate = np.divide(counted, total, out=np.full(len(total), np.nan), where=total > 0)
-        for position in range(1, len(estimate)):
-            if np.isnan(estimate[position]):
-                estimate[position] = estimate[position - 1]
-        return np.asarray(estimate, dtype=np.float64)
+        counts = zip(self._accepted.tolist(), self._reached.tolist(), self._prior.tolist(), strict=True)
+        estimate, before = [], math.nan
+        for accepted, reached, prior in counts:
+            weight = 0.0 if math.isnan(prior) else self._weight
+            if reached + weight > 0:
+                before = (accepted + weight * (prior if weight else 0.0)) / (reached + weight)
+            estimate.append(before)
+        return np.array(estimate, dtype=np.float64)
 
     def unconditional(self) -> FloatArray:
         """float64 (k_max,): a_p, the running product of the conditional rates."""

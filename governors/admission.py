@@ -58,4 +58,5 @@ def _split_tie(survival: FloatArray, threshold: float, count: int) -> IntArray:
 
 
 def _row_counts(admitted: NDArray[np.bool_]) -> IntArray:
-    return (admitted @ np.ones(admitted.shape[1])).astype(np.int64)  # 3 times as fast as a sum along rows
+    """True values by row; a product with ones is exact here and twice as fast as a sum along short rows."""
+    return (admitted @ np.ones(admitted.shape[1])).astype(np.int64)

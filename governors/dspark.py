@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from governors.admission import Stop, admitted_windows, first_peak
 from governors.contract import DepthDecision, Reason, StepObservation, StepOutcome
 from governors.cost import StaircaseCost, draft_seconds
@@ -56,14 +58,14 @@ class DSpark:
         k_max, batch = observation.limits.k_max, observation.batch
         if not self._cost.usable:
             return DepthDecision(k_max, k_max, Reason.NO_MODEL)
-        drafts = int(observation.drafts_in_hand.sum())
         survival = self._model.survival(observation)
+        drafts = survival.drafts
         if self._blind_probe(survival.blind):
             return DepthDecision(k_max, k_max, Reason.PROBED)
         base = batch + observation.prefill_tokens
         seconds = self._cost.between(base, base + drafts) + self._draft_s[min(batch, len(self._draft_s) - 1)]
         windows = admitted_windows(survival.table, drafts, seconds, self._stop)
-        admitted = int(windows.sum())
+        admitted = int(np.add.reduce(windows))
         draws = self._rest.drafts_next(batch, drafts, admitted)
         return DepthDecision(windows, k_max if draws else 0, self._reason(drafts, admitted, draws))
 

@@ -17,10 +17,12 @@ NOT_IN_HAND = -1.0
 class Survival:
     """`table`: float64 (B, k_max), falling along a row; NOT_IN_HAND where there is no draft.
 
+    drafts: drafts in hand over the batch.
     blind: some draft in hand had no confidence, so that acceptance history stood in for it.
     """
 
     table: FloatArray
+    drafts: int
     blind: bool
 
 
@@ -39,10 +41,10 @@ class SurvivalModel:
         self._positions = np.arange(k_max)
 
     def survival(self, observation: StepObservation) -> Survival:
-        drafts = observation.drafts_in_hand
         table = np.maximum(observation.confidence, 0.0)
-        whole = bool(drafts.min(initial=len(self._positions)) == len(self._positions))
-        outside = None if whole else self._positions >= drafts[:, None]
+        drafts = int(np.add.reduce(observation.drafts_in_hand))
+        whole = drafts == table.size
+        outside = None if whole else self._positions >= observation.drafts_in_hand[:, None]
         if outside is not None:
             table[outside] = 0.0
         unknown = np.isnan(table)
@@ -53,7 +55,7 @@ class SurvivalModel:
         np.multiply.accumulate(table, axis=1, out=table)
         if outside is not None:
             table[outside] = NOT_IN_HAND
-        return Survival(table, blind)
+        return Survival(table, drafts, blind)
 
     def _fallback(self, history: AcceptanceHistory) -> FloatArray:
         reached, accepted, weight = history.reached, history.accepted, self._weight
