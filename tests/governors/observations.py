@@ -29,6 +29,7 @@ def observation(
     accepted: Rows | None = None,
     prefill_requests: int = 0,
     prefill_tokens: int = 0,
+    requests_waiting: int = 0,
     step: int = 0,
 ) -> StepObservation:
     """`batch` decoding requests with k_max drafts in hand each and no confidence, unless said otherwise."""
@@ -46,7 +47,7 @@ def observation(
         history=AcceptanceHistory(_counts(reached, shape), _counts(accepted, shape)),
         prefill_requests=prefill_requests,
         prefill_tokens=prefill_tokens,
-        requests_waiting=0,
+        requests_waiting=requests_waiting,
         kv_blocks_free=1000,
         kv_blocks_total=1000,
         depth_in_force=k_max,

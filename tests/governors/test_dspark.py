@@ -30,7 +30,7 @@ def _windows(governor: Governor, **seen: Any) -> list[int]:
 
 @BOTH
 def test_what_fits_the_stair_is_free_and_nothing_goes_over_its_edge(name: str) -> None:
-    """6 requests stand on the stair of 5..8 tokens, 11 ms: two drafts fit; the next, of 15 ms, does not pay."""
+    """6 requests stand on the stair of 5..8 tokens, 11 ms: two drafts fit; the next stair does not pay."""
     chances = [[0.9, 0.1, 0.1], [0.2, 0.1, 0.1], [0.9, 0.1, 0.1], *([[0.2, 0.1, 0.1]] * 3)]
     assert _windows(_governor(name), batch=6, confidence=chances) == [1, 0, 1, 0, 0, 0]
     two = [[0.9, 0.9, 0.9], [0.1, 0.1, 0.1]]  # 2 requests and all 6 drafts are 8 tokens: one stair up
