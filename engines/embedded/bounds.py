@@ -25,6 +25,8 @@ _POSITIVE = {
     "hardware.matvec_max_tokens",
     "hardware.matmul_weight_factor",
     "host.level_time_s",
+    "host.slack_level",
+    "host.slack_margin",
     "acceptance.drift_tokens",
 }
 

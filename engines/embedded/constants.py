@@ -34,9 +34,11 @@ class HostSpec:
     launch_full_s, launch_piecewise_s, launch_eager_s   launching the target's forward in each graph mode
     verify_s, verify_request_s   more of it in a step that verifies drafts (metadata, rejection sampling)
     draft_first_s, draft_next_s   launching the drafter's first and each further forward
-    zero_depth_s        more of it when the drafter is forced to run at depth 0 (penalty zero_depth_sync)
-    level_sd, level_time_s   the host's speed wanders: sd of log(level), correlation time in engine seconds
+    zero_depth_s        more of it when the drafter must run at depth 0 (penalty zero_depth_sync)
+    level_sd, level_time_s   the host wanders: sd of log(level), its correlation time in engine seconds
     jitter_sd           sd of the log of what differs from step to step
+    slack_level, slack_swing   a host that waits for its device runs at this level instead of 1, and wanders by
+                        this fraction; fully so when it is ahead by `slack_margin` (a fraction of its own time)
     """
 
     step_s: float
@@ -52,6 +54,9 @@ class HostSpec:
     level_sd: float = 0.0
     level_time_s: float = 1.0
     jitter_sd: float = 0.0
+    slack_level: float = 1.0
+    slack_swing: float = 1.0
+    slack_margin: float = 0.15
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class EngineProfile:
     """
 
     name: str
-    note: str
+    summary: str
     k_max: int
     reference_context_tokens: int
     binding: Binding

@@ -1,4 +1,4 @@
-"""Step times from named physical constants: roofline of the device, launch costs of the host, the larger wins."""
+"""Step times from named constants: roofline of the device, launch costs of the host, the larger wins."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ForwardTime:
             self._moe = (experts * spec.moe.expert_bytes / bandwidth, 1.0 - spec.moe.active / experts)
 
     def seconds(self, tokens: int, requests: int, context_tokens: int) -> float:
-        """`tokens` run for `requests` whose attention reads `context_tokens` in all; 0 tokens = no forward."""
+        """`tokens` of `requests` whose attention reads `context_tokens` in all; 0 tokens = no forward."""
         if tokens == 0:
             return 0.0
         weights_s = self._weight_s
@@ -125,18 +125,37 @@ class HostTime:
 
 
 class HostLevel:
-    """The host's speed as it wanders: log(level) is AR(1) in engine time plus a jitter each step."""
+    """The host's speed as it wanders: log(level) is AR(1) in engine time plus a jitter each step.
 
-    __slots__ = ("_jitter_sd", "_random", "_sd", "_slow", "_time_s")
+    A host with slack is steadier and faster than a busy one: see HostSpec.slack_level.
+    """
+
+    __slots__ = ("_jitter_sd", "_log_slack", "_margin", "_random", "_sd", "_slow", "_swing", "_time_s")
 
     def __init__(self, host: HostSpec, seed: int) -> None:
         self._random = Random(seed)
         self._sd, self._time_s, self._jitter_sd = host.level_sd, host.level_time_s, host.jitter_sd
         self._slow = self._random.gauss(0.0, 1.0) * self._sd
+        self._log_slack, self._swing = math.log(host.slack_level), host.slack_swing
+        self._margin = host.slack_margin
 
-    def draw(self) -> float:
-        """The level of this step, median 1."""
-        return math.exp(self._slow + self._jitter_sd * self._random.gauss(0.0, 1.0))
+    def step_s(self, device_s: float, host_s: float) -> float:
+        """The larger of the two, the host at the level of this step."""
+        median_s, swing = self._with_slack(device_s, host_s)
+        log_level = self._slow + self._jitter_sd * self._random.gauss(0.0, 1.0)
+        return max(device_s, median_s * math.exp(swing * log_level))
+
+    def expected_step_s(self, device_s: float, host_s: float) -> float:
+        """Its mean over the level; draws nothing."""
+        median_s, swing = self._with_slack(device_s, host_s)
+        return expected_maximum_s(device_s, median_s, swing * math.hypot(self._sd, self._jitter_sd))
+
+    def _with_slack(self, device_s: float, host_s: float) -> tuple[float, float]:
+        ahead = device_s - host_s
+        if ahead <= 0.0 or host_s == 0.0:
+            return host_s, 1.0
+        share = min(1.0, ahead / (self._margin * host_s))
+        return host_s * math.exp(share * self._log_slack), 1.0 - share * (1.0 - self._swing)
 
     def advance(self, elapsed_s: float) -> None:
         """Let the slow part wander for `elapsed_s` of engine time."""
@@ -158,21 +177,20 @@ class RooflineCost:
         self._sequential = profile.drafter.shape is DraftShape.SEQUENTIAL
         self._host = HostTime(profile.host)
         self._level = HostLevel(profile.host, seed)
-        self._level_sd = math.hypot(profile.host.level_sd, profile.host.jitter_sd)
         self._sync = profile.penalties.zero_depth_sync
         self._switch_s = profile.penalties.depth_switch_cost_s
 
     def cost(self, shape: StepShape) -> StepCost:
         """One step, host level drawn; `target_s` and `draft_s` are the device's, the rest the host's."""
         mode, target_s, draft_s, host_s = self._parts(shape)
-        step_s = max(target_s + draft_s, host_s * self._level.draw()) + self._switch(shape)
+        step_s = self._level.step_s(target_s + draft_s, host_s) + self._switch(shape)
         self._level.advance(step_s)
         return StepCost(target_s, draft_s, step_s, mode)
 
     def expected(self, shape: StepShape) -> StepCost:
         """The same with `step_s` averaged over the host's level; draws nothing."""
         mode, target_s, draft_s, host_s = self._parts(shape)
-        step_s = expected_maximum_s(target_s + draft_s, host_s, self._level_sd) + self._switch(shape)
+        step_s = self._level.expected_step_s(target_s + draft_s, host_s) + self._switch(shape)
         return StepCost(target_s, draft_s, step_s, mode)
 
     def _parts(self, shape: StepShape) -> tuple[GraphMode, float, float, float]:
@@ -223,17 +241,15 @@ def _normal_cdf(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
-def decode_shape(
-    profile: EngineProfile, batch: int, depth: int, context_tokens: int, *, armed: bool, speculative: bool
-) -> StepShape:
-    """A steady decoding step: `batch` requests of `context_tokens` verify and draft `depth` each."""
+def decode_shape(batch: int, depth: int, context_tokens: int, *, armed: bool, speculative: bool) -> StepShape:
+    """A steady decoding step: `batch` requests verify and draft `depth` each; `context_tokens` in all."""
     return StepShape(
         decode_requests=batch,
         decode_tokens=batch * (depth + 1),
         decode_uniform=True,
         prefill_requests=0,
         prefill_tokens=0,
-        context_tokens=batch * context_tokens,
+        context_tokens=context_tokens,
         prefill_context_tokens=0,
         depth_next=depth,
         draft_requests=batch if speculative else 0,
@@ -257,8 +273,7 @@ def modelled_step_s(
     `context_tokens_per_request` None: the profile's reference context.
     """
     loaded = depth > 0 if speculative is None else speculative
-    context = (
-        profile.reference_context_tokens if context_tokens_per_request is None else context_tokens_per_request
-    )
-    shape = decode_shape(profile, batch, depth, context, armed=armed, speculative=loaded)
+    given = context_tokens_per_request
+    context = profile.reference_context_tokens if given is None else given
+    shape = decode_shape(batch, depth, batch * context, armed=armed, speculative=loaded)
     return RooflineCost(profile).expected(shape).step_s

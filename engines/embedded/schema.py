@@ -1,4 +1,4 @@
-"""Strict reading of a TOML table into a frozen dataclass: an unknown key or wrong type is a one-line error."""
+"""Strict reading of a TOML table into a frozen dataclass; what does not fit is a one-line error."""
 
 from __future__ import annotations
 

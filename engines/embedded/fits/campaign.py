@@ -14,7 +14,7 @@ from governors.contract import GraphMode
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """Median over the steady decoding steps of one burst (or one step of a trace). Seconds and tokens.
+    """Median of the steady decoding steps of a burst, or one step of a trace. Seconds and tokens.
 
     `period_s` schedule to schedule; `forward_s`, `draft_s` CUDA-event times (they include waiting for launches);
     `exec_s`, `sample_s` CPU time in execute_model and sample_tokens (drafting included).
@@ -80,17 +80,17 @@ def _median_row(campaign: int, row: dict[str, str]) -> StepRow:
     )
 
 
-def trace_steps(measured: Path, arm: str, concurrency: int, prompt_tokens: int = 128) -> list[StepRow]:
-    """The decoding steps of the first round's trace, in order (prefill steps and those beside them left out)."""
-    (path,) = (measured / "steps").glob(f"steps_{arm}_burst_c{concurrency}_p{prompt_tokens}_*.csv.gz")
+def trace_steps(measured: Path, arm: str, concurrency: int) -> list[StepRow]:
+    """The decoding steps of the first round at 128 prompt tokens, in order, none beside a prefill."""
+    (path,) = (measured / "steps").glob(f"steps_{arm}_burst_c{concurrency}_p128_*.csv.gz")
     with gzip.open(path, "rt", newline="") as file:
         table = list(csv.DictReader(file))
     steps = (pair for pair in pairwise(table) if pair[0]["npre"] == pair[1]["npre"] == "0")
-    return [_trace_row(arm, concurrency, prompt_tokens, *pair) for pair in steps]
+    return [_trace_row(arm, concurrency, *pair) for pair in steps]
 
 
 def prefill_steps(measured: Path) -> Iterator[tuple[int, int, float]]:
-    """(tokens, requests, seconds on the device) of long prefills that kept the device busy, all arms without drafter."""
+    """(tokens, requests, device seconds) of long prefills that kept the device busy; arms without drafter."""
     for path in sorted((measured / "steps").glob("steps_nospec*.csv.gz")):
         with gzip.open(path, "rt", newline="") as file:
             for row in csv.DictReader(file):
@@ -99,14 +99,12 @@ def prefill_steps(measured: Path) -> Iterator[tuple[int, int, float]]:
                     yield int(row["ntok"]), int(row["nreq"]), forward_s
 
 
-def _trace_row(
-    arm: str, concurrency: int, prompt: int, row: dict[str, str], after: dict[str, str]
-) -> StepRow:
+def _trace_row(arm: str, concurrency: int, row: dict[str, str], after: dict[str, str]) -> StepRow:
     return StepRow(
         campaign=1,
         arm=arm,
         concurrency=concurrency,
-        prompt_tokens=prompt,
+        prompt_tokens=128,
         requests=int(row["nreq"]),
         tokens=int(row["ntok"]),
         drafts=int(row["nspec"]),

@@ -1,7 +1,7 @@
-"""Sizes the attributed constants of the GB10 and Strix Halo profiles to community figures: as many as figures.
+"""Sizes the attributed constants of the GB10 and Strix Halo profiles to community figures.
 
-Not fits with a test: a constant that was sized to a figure reproduces it. What is left over as a check is two Strix
-figures (no speculation at 2, MTP at 4 requests), printed with their errors.
+As many constants as figures, so no fit with a test: a constant that was sized to a figure reproduces it. What is left over as a check is
+two Strix figures (no speculation at 2, MTP at 4 requests), printed with their errors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq, least_squares
 
 from engines.embedded.profile import EngineProfile, load_profile
@@ -64,7 +66,8 @@ def _overhead(profile: EngineProfile, value: float) -> EngineProfile:
 
 def _experts(profile: EngineProfile, value: float) -> EngineProfile:
     forward, target = profile.drafter.forward, profile.target
-    assert target.moe and forward.moe
+    if target.moe is None or forward.moe is None:
+        raise ValueError("experts_effective: this profile has no routed experts; size another constant")
     target = replace(target, moe=replace(target.moe, experts_effective=value))
     forward = replace(forward, moe=replace(forward.moe, experts_effective=value))
     return replace(profile, target=target, drafter=replace(profile.drafter, forward=forward))
@@ -79,15 +82,15 @@ def _zero_depth(profile: EngineProfile, value: float) -> EngineProfile:
 
 
 def size_strix(profile: EngineProfile, shared: Path) -> EngineProfile:
-    """Bandwidth and FLOP rate to no speculation at 1 and 4; acceptance to MTP at 1; the matmul penalty to MTP at 2."""
+    """Bandwidth and FLOP rate to np 1 and 4 without MTP; acceptance to MTP at 1; the matmul penalty at 2."""
     arms = figures(shared, "strix_halo_community.json", "/pull/27342")
     plain, mtp = arms["no_spec"], arms["mtp"]
 
-    def rates(x: tuple[float, float]) -> EngineProfile:
+    def rates(x: NDArray[np.float64]) -> EngineProfile:
         hardware = replace(profile.hardware, memory_bandwidth_bytes_per_s=x[0] * 1e9, flops_per_s=x[1] * 1e12)
         return replace(profile, hardware=hardware)
 
-    def residuals(x: tuple[float, float]) -> list[float]:
+    def residuals(x: NDArray[np.float64]) -> list[float]:
         return [tokens_per_s(rates(x), batch, 0) / plain[str(batch)] - 1 for batch in (1, 4)]
 
     profile = rates(least_squares(residuals, (190, 6), bounds=((50, 0.5), (256, 59.4))).x)
@@ -109,32 +112,17 @@ def main(shared: Path) -> None:
     gb10 = size_gb10(load_profile("gb10-qwen3.5-122b-mtp"), shared)
     print(gb10.target.overhead_s, gb10.target.moe, gb10.host.launch_piecewise_s, gb10.host.zero_depth_s)
     for batch in (1, 2, 4, 8, 16):
-        rates = [tokens_per_s(gb10, batch, depth) for depth in (0, 2)]
-        armed = [
-            batch * k / modelled_step_s(gb10, batch, d, armed=True, speculative=True)
-            for d, k in ((0, 1), (2, 2.629))
-        ]
-        print(
-            "gb10",
-            batch,
-            "off, K2",
-            [round(r, 1) for r in rates],
-            "schedule set: K0, K2",
-            [round(r, 1) for r in armed],
-        )
+        off, fixed = (tokens_per_s(gb10, batch, depth) for depth in (0, 2))
+        armed = tokens_per_s(gb10, batch, 2, armed=True)
+        zero = batch / modelled_step_s(gb10, batch, 0, armed=True, speculative=True)
+        print(f"gb10 {batch}: off {off:.1f}, K2 {fixed:.1f}; schedule armed: K2 {armed:.1f}, K0 {zero:.1f}")
     strix = size_strix(load_profile("strix-halo-27b-mtp"), shared)
     print(strix.hardware, strix.acceptance.by_class)
     arms = figures(shared, "strix_halo_community.json", "/pull/27342")
     for batch in (1, 2, 4):
-        rates = [tokens_per_s(strix, batch, depth) for depth in (0, 4)]
-        print(
-            "strix",
-            batch,
-            [round(r, 2) for r in rates],
-            "published",
-            arms["no_spec"][str(batch)],
-            arms["mtp"][str(batch)],
-        )
+        off, fixed = (tokens_per_s(strix, batch, depth) for depth in (0, 4))
+        published = f"{arms['no_spec'][str(batch)]} and {arms['mtp'][str(batch)]}"
+        print(f"strix {batch}: off {off:.2f}, MTP {fixed:.2f}; published {published}")
 
 
 if __name__ == "__main__":

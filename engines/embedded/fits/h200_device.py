@@ -1,8 +1,9 @@
 """Fits the device constants of h200-qwen3-4b-eagle: steps in which the GPU, not the host, was the slower one.
 
-Fitted on the arm without drafter under FULL graphs (1, 4, 8, 32, 128 requests at 128 tokens of prompt; 1 and 8 at
-2000) and on long prefills; everything else is held out. The drafter is fitted on sample-and-draft times of K=1 and
-K=3 (1, 8, 128 requests) in steps where the host had launched it all before the GPU came to it.
+Fitted on the arm without drafter under FULL graphs (1, 4, 8, 32, 128 requests at 128 tokens of prompt; 1
+and 8 at 2000) and on long prefills; everything else is held out. The drafter is fitted on sample-and-draft
+times of K=1 and K=3 (1, 8, 128 requests) in steps where the host had launched it all before the GPU came to
+it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ DRAFTER = ForwardSpec(2.0 * DRAFTER_WEIGHTS, 2.0 * DRAFTER_WEIGHTS, KV_BYTES, AC
 
 @dataclass(frozen=True, slots=True)
 class DeviceFit:
-    """The fitted constants, and the largest relative error on the fitted and on the held-out points."""
+    """The fitted constants."""
 
     hardware: HardwareSpec
     target: ForwardSpec
@@ -54,6 +55,11 @@ def draft_steps(rows: list[StepRow]) -> list[StepRow]:
     """K=1..3 under FULL graphs in bursts where the host was ahead of the GPU when drafting began."""
     arms = [row for row in rows if row.arm in ("k1", "k2", "k3") and row.mode is GraphMode.FULL]
     return [row for row in arms if row.host_s < row.forward_s + row.draft_s - 1e-4]
+
+
+def is_draft_fit(row: StepRow) -> bool:
+    """Whether the drafter was fitted on this burst."""
+    return row.concurrency in DRAFT_FIT.get(row.arm, ()) and row.prompt_tokens == 128
 
 
 def target_error(hardware: HardwareSpec, target: ForwardSpec, row: StepRow) -> float:
@@ -72,7 +78,7 @@ def draft_error(hardware: HardwareSpec, drafter: DrafterSpec, row: StepRow) -> f
 
 
 def fit_device(measured: Path) -> DeviceFit:
-    """Least squares on the logarithms, constants inside physical bounds (bandwidth and FLOP rate <= the roof)."""
+    """Least squares on the logarithms, constants inside physical bounds (rates <= the roof)."""
     rows = step_rows(measured)
     steps = [row for row in full_steps(rows) if row.concurrency in FIT_CONCURRENCY[row.prompt_tokens]]
     prefills = list(prefill_steps(measured))
@@ -101,9 +107,7 @@ def fit_device(measured: Path) -> DeviceFit:
 
 
 def _fit_drafter(rows: list[StepRow], hardware: HardwareSpec) -> DrafterSpec:
-    fitted = [
-        row for row in rows if row.concurrency in DRAFT_FIT.get(row.arm, ()) and row.prompt_tokens == 128
-    ]
+    fitted = [row for row in rows if is_draft_fit(row)]
 
     def drafter(x: np.ndarray) -> DrafterSpec:
         forward = replace(DRAFTER, overhead_s=x[0] * 1e-3, request_s=x[1] * 1e-6)
@@ -115,40 +119,22 @@ def _fit_drafter(rows: list[StepRow], hardware: HardwareSpec) -> DrafterSpec:
     return drafter(least_squares(residuals, (0.1, 1.0, 0.05, 1.0), bounds=((0, 0, 0, 0), (1, 20, 1, 20))).x)
 
 
+def main(shared: Path) -> None:
+    """Prints the constants and the error of every burst, fitted or held out."""
+    measured = shared / "h200" / "measured"
+    fit, rows = fit_device(measured), step_rows(measured)
+    print(fit)
+    for row in full_steps(rows):
+        kept = "fitted" if row.concurrency in FIT_CONCURRENCY[row.prompt_tokens] else "held out"
+        error = target_error(fit.hardware, fit.target, row)
+        print("target", kept, row.campaign, row.concurrency, row.prompt_tokens, f"{error:+.3f}")
+    for row in draft_steps(rows):
+        kept = "fitted" if is_draft_fit(row) else "held out"
+        error = draft_error(fit.hardware, fit.drafter, row)
+        print("drafter", kept, row.campaign, row.arm, row.concurrency, row.prompt_tokens, f"{error:+.3f}")
+
+
 if __name__ == "__main__":
     import sys
 
-    measured = Path(sys.argv[1]) / "h200" / "measured"
-    fit = fit_device(measured)
-    print(fit)
-    rows = step_rows(measured)
-    for row in full_steps(rows):
-        kept = "fit " if row.concurrency in FIT_CONCURRENCY[row.prompt_tokens] else "held"
-        print(
-            kept,
-            row.campaign,
-            row.arm,
-            row.concurrency,
-            row.prompt_tokens,
-            f"{target_error(fit.hardware, fit.target, row):+.3f}",
-        )
-    for row in [r for r in rows if r.arm == "k2_v2"]:
-        e = np.log(
-            ForwardTime(fit.target, fit.hardware).seconds(row.tokens, row.requests, row.context_tokens)
-            / row.forward_s
-        )
-        print("v2", row.concurrency, row.prompt_tokens, f"{e:+.3f}")
-    for row in draft_steps(rows):
-        kept = (
-            "fit " if row.concurrency in DRAFT_FIT.get(row.arm, ()) and row.prompt_tokens == 128 else "held"
-        )
-        print(
-            kept,
-            row.campaign,
-            row.arm,
-            row.concurrency,
-            row.prompt_tokens,
-            f"{draft_error(fit.hardware, fit.drafter, row):+.3f}",
-        )
-    for n, b, s in prefill_steps(measured):
-        print("prefill", n, b, f"{np.log(ForwardTime(fit.target, fit.hardware).seconds(n, b, n) / s):+.3f}")
+    main(Path(sys.argv[1]))

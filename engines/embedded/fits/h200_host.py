@@ -2,19 +2,21 @@
 
 The host of that machine swings by a factor of three within seconds, so a burst's CPU times are taken as
 level x constant: one latent level a burst, the same for all that the CPU does in it. Timed separately were
-execute_model (which launches the forward), sample_tokens (which launches the drafter) and the rest of the period
-(scheduling, output handling; known only where the host was the slower one). The constants are those at which the
-levels of all fitted bursts have a geometric mean of 1. Uncaptured bursts nearly all ran at a slow level, which
-cannot be told from a dear launch; so that launch is fitted to their whole period at level 1.
+execute_model (which launches the forward), sample_tokens (which launches the drafter) and the rest of the
+period (scheduling, output handling; known only where the host was the slower one). The constants are those
+at which the levels of all fitted bursts have a geometric mean of 1. Uncaptured bursts nearly all ran at a
+slow level, which cannot be told from a dear launch; so that launch is fitted to their whole period at level
+1.
 
-Fitted: off, off under PIECEWISE, K pinned to 0, K1, K2, K4 at 1, 4, 8, 32, 128 requests. Held out: every other
-batch, and the arms K3, K2 under PIECEWISE and the schedule as a whole.
+Fitted: off, off under PIECEWISE, K pinned to 0, K1, K2, K4 at 1, 4, 8, 32, 128 requests. Held out: every
+other batch, and the arms K3, K2 under PIECEWISE and the schedule as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +31,18 @@ Array = NDArray[np.float64]
 
 FIT_ARMS = ("nospec", "nospec_pw", "zero", "k1", "k2", "k4")
 FIT_CONCURRENCY = (1, 4, 8, 32, 128)
-TRACES = tuple((arm, c) for arm in ("nospec_pw", "dyn", "k2_pw", "k1", "k2") for c in (1, 2, 4, 6, 8, 16, 32))
+TRACE_ARMS, TRACE_CONCURRENCY = ("nospec_pw", "dyn", "k2_pw", "k1", "k2"), (1, 2, 4, 6, 8, 16, 32)
 
-# Constants in ms: three launches; then per request and with drafts in execute_model, sample_tokens and the rest.
-NAMES = ("full", "piecewise", "eager", "exec_request", "exec_verify", "exec_verify_request", "exec_drafter")
+# In ms: three launches; then per request and with drafts in execute_model, sample_tokens and the rest.
+NAMES: tuple[str, ...] = (
+    "full",
+    "piecewise",
+    "eager",
+    "exec_request",
+    "exec_verify",
+    "exec_verify_request",
+    "exec_drafter",
+)
 NAMES += ("sample", "sample_request", "sample_verify", "sample_verify_request", "draft_first", "draft_next")
 NAMES += ("rest", "rest_request")
 START = (1.5, 9, 20, 0.006, 0.5, 0.005, 0.3, 0.4, 0.003, 0.6, 0.007, 1, 0.7, 0.4, 0.015)
@@ -67,7 +77,7 @@ def design(row: StepRow) -> Array:
 
 
 def levels(rows: Sequence[StepRow], constants_ms: Array) -> tuple[Array, Array]:
-    """(log level of each row, what it leaves unexplained (rows, 3)); weights: the rest counts a quarter, or not."""
+    """(log level of each row, what it leaves unexplained (rows, 3)); the rest weighs a quarter, or 0."""
     weights = np.array([[1.0, 1.0, 0.0 if row.arm == "nospec" else 0.25] for row in rows])
     measured = np.array([[r.exec_s, r.sample_s, max(r.period_s - r.host_s, 1e-6)] for r in rows]) * 1e3
     errors = np.log(measured) - np.log(np.array([design(row) for row in rows]) @ constants_ms)
@@ -86,7 +96,16 @@ def fit_host(measured: Path) -> HostFit:
     x = least_squares(residuals, np.log(START), loss="soft_l1", f_scale=0.1).x
     constants = dict(zip(NAMES, (float(v) for v in np.exp(x)), strict=True))
     constants["eager"] = _eager_ms(fitted, constants)
-    return HostFit(_host(constants, *_wander(measured, np.exp(x))), constants)
+    host = _host(constants, *_wander(measured, np.exp(x)))
+    return HostFit(replace(host, **_slack(fitted, np.exp(x))), constants)
+
+
+def _slack(rows: Sequence[StepRow], constants_ms: Array) -> dict[str, float]:
+    """Level and swing of the arm in which the GPU is always the slower one, against the busy arms'."""
+    level, _ = levels(rows, constants_ms)
+    waits = np.array([row.arm == "nospec" for row in rows])
+    swing = level[waits].std() / level[~waits].std()
+    return {"slack_level": float(np.exp(level[waits].mean())), "slack_swing": float(swing)}
 
 
 def _eager_ms(fitted: Sequence[StepRow], constants: dict[str, float]) -> float:
@@ -118,7 +137,7 @@ def _host(ms: dict[str, float], level_sd: float, level_time_s: float, jitter_sd:
 
 def _trace_levels(measured: Path, constants_ms: Array) -> Iterator[tuple[Array, Array]]:
     """By trace: (time, log level) of its steps."""
-    for arm, concurrency in TRACES:
+    for arm, concurrency in product(TRACE_ARMS, TRACE_CONCURRENCY):
         steps = [
             s
             for s in trace_steps(measured, arm, concurrency)
@@ -130,7 +149,7 @@ def _trace_levels(measured: Path, constants_ms: Array) -> Iterator[tuple[Array, 
 
 
 def _wander(measured: Path, constants_ms: Array) -> tuple[float, float, float]:
-    """(level sd, correlation time, jitter sd) from the variogram g(dt) = jitter^2 + level^2 (1 - exp(-dt/time)).
+    """(level sd, correlation time, jitter sd) of the variogram jitter^2 + level^2 (1 - exp(-dt/time)).
 
     Its sill is the variance of all steps of all traces about the common median level.
     """
@@ -156,6 +175,7 @@ def main(shared: Path) -> None:
     print(fit.host)
     constants = np.array([*fit.constants_ms.values()])
     for title, rows in zip(("fitted", "held out"), fit_rows(step_rows(measured)), strict=True):
+        rows = [row for row in rows if row.mode is not GraphMode.NONE]  # fitted to the whole period instead
         level, left = levels(rows, constants)
         print(
             title,
