@@ -39,9 +39,17 @@ class CellResult:
     done_share: float
 
 
-def cell_result(pool: Pool, baseline: Pool | None, suite: Suite) -> CellResult:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A pool and the statistics of all its repeats."""
+
+    pool: Pool
+    statistics: Mapping[str, Statistic]
+
+
+def cell_result(measured_cell: Measured, baseline: Measured | None, suite: Suite) -> CellResult:
     """`baseline` None for the baseline arm itself, and when it was not measured."""
-    own = statistics(pool, suite.load.mode, suite.seed)
+    pool, own = measured_cell.pool, measured_cell.statistics
     records = [record for cell in pool.repeats.values() for record in cell.requests]
     counts = outcome_counts(records)
     switches = _switches(pool)
@@ -51,7 +59,7 @@ def cell_result(pool: Pool, baseline: Pool | None, suite: Suite) -> CellResult:
         repeats=len(pool.repeats),
         requests=counts,
         figures=_intervals(own, counts, suite.confidence),
-        ratios=_ratios(pool, own, baseline, suite),
+        ratios=_ratios(measured_cell, baseline, suite),
         acceptance_by_class=tokens_per_chunk_by_class(records),
         acceptance_by_position=acceptance_by_position([cell.record for cell in pool.repeats.values()]),
         switches_per_1k_steps=switches.per_1k_steps if switches else None,
@@ -74,22 +82,19 @@ def _intervals(
     }
 
 
-def _ratios(
-    pool: Pool, own: Mapping[str, Statistic], baseline: Pool | None, suite: Suite
-) -> dict[str, Interval | None]:
+def _ratios(own: Measured, baseline: Measured | None, suite: Suite) -> dict[str, Interval | None]:
     """Ratios over the repeats that both arms have; none without a baseline."""
-    if baseline is None:
+    common = frozenset(own.pool.repeats) & frozenset(baseline.pool.repeats) if baseline else frozenset()
+    if baseline is None or not common:
         return {}
-    common = frozenset(pool.repeats) & frozenset(baseline.repeats)
-    if not common:
-        return {}
-    mine = (
-        own
-        if len(common) == len(pool.repeats)
-        else statistics(pool.only(common), suite.load.mode, suite.seed)
-    )
-    base = statistics(baseline.only(common), suite.load.mode, suite.seed)
-    return {name: item.ratio(base[name], suite.confidence) for name, item in mine.items() if name in base}
+    top, bottom = _over(own, common, suite), _over(baseline, common, suite)
+    return {name: item.ratio(bottom[name], suite.confidence) for name, item in top.items() if name in bottom}
+
+
+def _over(cell: Measured, repeats: frozenset[int], suite: Suite) -> Mapping[str, Statistic]:
+    if repeats == frozenset(cell.pool.repeats):
+        return cell.statistics
+    return statistics(cell.pool.only(repeats), suite.load.mode, suite.seed)
 
 
 def _points(own: Mapping[str, Statistic], counts: dict[str, int], pool: Pool, mode: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ by sqrt(n / (n-1)) * t(n-1) / z, which restores the nominal coverage for the mea
 from __future__ import annotations
 
 import zlib
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -22,22 +22,25 @@ from reports.samples import FloatArray, IntArray
 DRAWS = 2000
 
 
+@lru_cache(maxsize=64)
 def unit_draws(n_units: int, seed: int, label: str, draws: int = DRAWS) -> IntArray:
     """How often each of `n_units` is taken in each draw: int64 (draws, n_units), rows sum to n.
 
     `label` keeps the draws of different cells apart; the same label gives two arms the same draws (pairs).
     """
     rng = np.random.default_rng([seed, zlib.crc32(label.encode())])
-    return rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=draws).astype(np.int64)
+    drawn = rng.multinomial(n_units, np.full(n_units, 1 / n_units), size=draws).astype(np.int64)
+    drawn.setflags(write=False)  # one array for all metrics of a cell
+    return drawn
 
 
 @cache
 def widening(n_units: int, confidence: float) -> float:
     """sqrt(n / (n-1)) * t(n-1) / z at the two-sided `confidence`; n >= 2."""
-    from scipy.stats import norm, t  # slow to import, needed here alone
+    from scipy.special import ndtri, stdtrit
 
     level = 0.5 + confidence / 2
-    ratio = float(t.ppf(level, n_units - 1)) / float(norm.ppf(level))
+    ratio = float(stdtrit(n_units - 1, level)) / float(ndtri(level))
     return ratio * float(np.sqrt(n_units / (n_units - 1)))
 
 
@@ -59,23 +62,23 @@ def bootstrap_interval(point: float, drawn: FloatArray, n_units: int, confidence
 
 def share_interval(successes: int, trials: int, confidence: float) -> Interval | None:
     """Clopper-Pearson interval of a share: 0 of 10 is not "0"; None without trials."""
-    from scipy.stats import beta  # slow to import, needed here alone
+    from scipy.special import betaincinv
 
     if trials <= 0:
         return None
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
     return Interval(low, successes / trials, high)
 
 
 def count_rate_interval(events: int, exposure: float, confidence: float) -> Interval | None:
     """Exact (Garwood) interval of a Poisson rate, events per unit of `exposure`; None without exposure."""
-    from scipy.stats import chi2  # slow to import, needed here alone
+    from scipy.special import gammaincinv
 
     if exposure <= 0:
         return None
     tail = (1 - confidence) / 2
-    low = float(chi2.ppf(tail, 2 * events)) / 2 if events else 0.0
-    high = float(chi2.ppf(1 - tail, 2 * (events + 1))) / 2
+    low = float(gammaincinv(events, tail)) if events else 0.0
+    high = float(gammaincinv(events + 1, 1 - tail))
     return Interval(low / exposure, events / exposure, high / exposure)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from loadgen.records import CellKey
 from reports.budgets import budget_verdicts
-from reports.figures import CellResult, cell_result
+from reports.figures import CellResult, Measured, cell_result
 from reports.headline import headline
 from reports.judgement import BudgetVerdict, Judgement, Ruling
 from reports.run_folder import RunFolder, read_run
-from reports.statistics import Pool
+from reports.statistics import Pool, statistics
 from reports.step_series import StepSeries, unapplied
 from reports.steps import read_cell_steps
 from suites.canonical import suite_sha256
@@ -141,11 +141,14 @@ def _pools(run: RunFolder, suite: Suite, steps: dict[CellKey, StepSeries]) -> di
 
 def _results(suite: Suite, pools: dict[tuple[str, int], Pool]) -> dict[tuple[str, int], CellResult]:
     baseline = suite.baseline.name
+    cells = {
+        key: Measured(pool, statistics(pool, suite.load.mode, suite.seed)) for key, pool in pools.items()
+    }
     return {
         (arm, concurrency): cell_result(
-            pool, None if arm == baseline else pools.get((baseline, concurrency)), suite
+            cell, None if arm == baseline else cells.get((baseline, concurrency)), suite
         )
-        for (arm, concurrency), pool in pools.items()
+        for (arm, concurrency), cell in cells.items()
     }
 
 

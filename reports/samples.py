@@ -53,8 +53,7 @@ def pooled(repeats: Sequence[Samples | None]) -> Samples | None:
 
 def percentiles(of: Samples, levels: Sequence[float]) -> FloatArray:
     """Percentiles of the expanded samples, numpy's linear definition: shape (len(levels),)."""
-    whole: FloatArray = resampled_percentiles(of, np.ones((1, of.n_units), dtype=np.int64), levels)[0]
-    return whole
+    return resampled_percentiles(of, np.ones((1, of.n_units), dtype=np.int64), levels).reshape(-1)
 
 
 def resampled_percentiles(of: Samples, weights: IntArray, levels: Sequence[float]) -> FloatArray:
@@ -63,20 +62,22 @@ def resampled_percentiles(of: Samples, weights: IntArray, levels: Sequence[float
     Exact. The cumulative counts of each unit over the sorted values are made once (units * N integers: keep
     units to tens); every draw is then a bisection over their weighted sum.
     """
+    distinct, which = np.unique(weights, axis=0, return_inverse=True)  # of three units there are ten
     order = np.argsort(of.values, kind="stable")
     values, counts, units = of.values[order], of.counts[order], of.units[order]
     cumulative = np.zeros((of.n_units, len(values)), dtype=np.int64)
     cumulative[units, np.arange(len(values))] = counts
     np.cumsum(cumulative, axis=1, out=cumulative)
-    totals = weights @ cumulative[:, -1]
-    found = np.empty((len(weights), len(levels)))
+    totals = distinct @ cumulative[:, -1]
+    found = np.empty((len(distinct), len(levels)))
     for column, level in enumerate(levels):
         rank = (np.maximum(totals, 1) - 1) * level
         low = np.floor(rank).astype(np.int64)
-        below = values[_bisect(cumulative, weights, low)]
-        above = values[_bisect(cumulative, weights, np.minimum(low + 1, np.maximum(totals, 1) - 1))]
+        below = values[_bisect(cumulative, distinct, low)]
+        above = values[_bisect(cumulative, distinct, np.minimum(low + 1, np.maximum(totals, 1) - 1))]
         found[:, column] = below + (rank - low) * (above - below)
-    return found
+    drawn: FloatArray = found[which.reshape(-1)]
+    return drawn
 
 
 def _bisect(cumulative: IntArray, weights: IntArray, rank: IntArray) -> IntArray:

@@ -13,7 +13,7 @@ from reports.run_folder import RunFolderError, read_run
 from tests.reports.hand_made import suite, write_manifest, write_run
 
 FAST = {"off": 10.0, "fast": 8.0}
-CUTS = 24
+CUTS = 16
 
 
 @pytest.fixture
