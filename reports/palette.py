@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 BASELINE = "#69727f"
 # After Okabe and Ito (2008), darkened to 4.5:1 on white; told apart under the common colour blindnesses.
-ARMS = ("#0072b2", "#c2500a", "#00805d", "#a3478b", "#8f6a00", "#3a5ec7")
-SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
+ARMS = ("#0072b2", "#c2500a", "#00805d", "#a3478b", "#8f6a00", "#3a5ec7", "#6d4c35", "#c2185b")
+SYMBOLS = (
+    "square",
+    "diamond",
+    "triangle-up",
+    "triangle-down",
+    "pentagon",
+    "star",
+    "hexagon",
+    "bowtie",
+    "hourglass",
+)
 INK, GRID, PAPER, LIMIT = "#1d2630", "#e4e8ed", "#ffffff", "#b3261e"
 REASONS = {
     "steady": "#69727f",
@@ -27,6 +37,8 @@ DARK = {
     "#a3478b": "#e79bd0",
     "#8f6a00": "#e6bd45",
     "#3a5ec7": "#93adff",
+    "#6d4c35": "#cfae96",
+    "#c2185b": "#ff8ab5",
     INK: "#e4e8ee",
     GRID: "#2e3641",
     PAPER: "#181d24",
@@ -52,9 +64,7 @@ def arm_styles(arms: Iterable[tuple[str, bool]]) -> dict[str, ArmStyle]:
         if is_baseline:
             styles[name] = ArmStyle(BASELINE, "circle")
         else:
-            styles[name] = ArmStyle(
-                ARMS[taken % len(ARMS)], SYMBOLS[(taken + taken // len(ARMS)) % len(SYMBOLS)]
-            )
+            styles[name] = ArmStyle(ARMS[taken % len(ARMS)], SYMBOLS[taken % len(SYMBOLS)])
             taken += 1
     return styles
 

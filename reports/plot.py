@@ -35,8 +35,8 @@ class Series:
 
 
 def plot_text(text: str) -> str:
-    """Text of a run for plotly, which takes its strings for HTML: escaped, so that it is text again."""
-    return html.escape(showable(text), quote=False)
+    """Text of a run for plotly, which takes strings for HTML and what is between dollars for a formula."""
+    return html.escape(showable(text), quote=False).replace("$", "&#36;")
 
 
 def new_figure(x_title: str, y_title: str, height: int = 380) -> go.Figure:
@@ -152,6 +152,7 @@ def _add_crosses(figure: go.Figure, series: Series, points: Mapping[int, float])
         customdata=[plot_text(series.hover.get(c, "")) for c in points],
         name=plot_text(f"{series.name}, invalid"),
         legendgroup=plot_text(series.name),
+        showlegend=False,
         mode="markers",
         marker={"symbol": "x-thin-open", "size": 11, "color": series.style.colour, "line": {"width": 2}},
         hovertemplate="%{customdata}<extra></extra>",

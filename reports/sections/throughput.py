@@ -44,6 +44,7 @@ def throughput_section(part: PagePart) -> Markup:
     explained = note(
         f"Line: point estimate; band: {_level(part.judgement)} interval. Both axes are logarithmic, "
         "so a constant factor is a constant distance.",
+        " Crosses: invalid cells." if any(each.invalid for each in series) else "",
         " Open markers: measured elsewhere, see “What is a model”." if part.run.references else "",
     )
     drawn = figure_markup({"": figure}, "Output tokens per second against concurrency, by arm", 380)

@@ -32,6 +32,7 @@ def verdict_banner(part: PagePart) -> Markup:
     judgement = part.judgement
     status = "gated" if judgement.gated else "exploratory"
     counts_as = "A sealed suite: this verdict counts." if judgement.gated else "Never counts as passed."
+    counts_as = counts_as if judgement.verdicts else ""
     mark, word, look, meaning = _ruling(judgement)
     badge = tag("span", status, class_=f"badge {status}")
     return tag(
@@ -45,7 +46,8 @@ def verdict_banner(part: PagePart) -> Markup:
             class_="ruling",
         ),
         tag("p", judgement.headline, class_="headline"),
-        tag("p", f"{meaning} {counts_as} ", judgement.seal, class_="small"),
+        tag("p", f"{meaning} {counts_as}", class_="small"),
+        tag("p", f"Seal: {judgement.seal}", class_="small"),
         _counts(judgement.verdicts),
         _partial(judgement.partial),
         _grid(part),
