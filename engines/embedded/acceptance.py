@@ -92,9 +92,8 @@ class AcceptanceProcess:
         odds = np.negative(logits)
         np.exp(odds, out=odds)
         odds += 1.0
-        odds *= self._draws(
-            keys, emitted, depth
-        )  # u < sigmoid(x), as u * (1 + exp(-x)) < 1 with u = draw / 2^64
+        # a draw u = bits / 2^64 passes when u < sigmoid(x): u * (1 + exp(-x)) < 1
+        odds *= self._draws(keys, emitted, depth)
         passed = np.zeros((batch, depth + 1), dtype=np.bool_)
         np.less(odds, 2.0**64, out=passed[:, :depth])
         accepted: IntArray = np.minimum(passed.argmin(axis=1), windows)
@@ -138,7 +137,8 @@ class AcceptanceProcess:
             first = (keys ^ _NOISE_XOR) + emitted.view(np.uint64) * _GAMMA_U64
             raw += spec.noise * normals(first[:, None] + self._ahead[:depth])
         reported[:, :depth] = sigmoid(raw)
-        reported[:, :depth][np.arange(depth) >= drafts[:, None]] = np.nan
+        if drafts[drafts.argmin()] < depth:
+            reported[:, :depth][np.arange(depth) >= drafts[:, None]] = np.nan
         return reported
 
 

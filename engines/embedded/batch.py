@@ -79,7 +79,9 @@ class RunningBatch:
 
     def remove(self, columns: NDArray[np.int64]) -> None:
         """Drops these columns; the order of the others stays."""
-        keep = np.delete(np.arange(self.size), columns)
+        stays = np.ones(self.size, dtype=np.bool_)
+        stays[columns] = False
+        keep = stays.nonzero()[0]
         kept = len(keep)
         self.decoding -= int((columns < self.decoding).sum())
         self.ints[:, :kept] = self.ints[:, keep]

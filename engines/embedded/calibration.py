@@ -6,6 +6,9 @@ act on it: requests that survive to position p are the better ones, and poor req
 same text (at z a round yields T(z) = 1 + sum_p S_p(z) tokens), S_p(z) being prod_{j<=p} sigmoid(theta_j + z):
 
     E_z[S_p(z) / T(z)] / E_z[1 / T(z)] = a_p    for every published p
+
+This takes z as constant over a round. A drift as fast as a block (drift_tokens around 8 at K=4) makes the
+rates come out some .005 high.
 """
 
 from __future__ import annotations

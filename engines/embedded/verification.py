@@ -83,6 +83,7 @@ class Verifier:
         """Draws the accepted drafts, books them to the histories; `draft_tokens`: sum of windows."""
         if logits is None or draft_tokens == 0:
             accepted = np.zeros(decoding, dtype=np.int64)
+            accepted.setflags(write=False)
             return Verified(windows, accepted, 0, 0, 0, self._nothing, self._nothing)
         batch = self._batch
         accepted = self._process.accepted(
@@ -93,6 +94,7 @@ class Verifier:
         np.minimum(accepted + 1, windows, out=counts[0])
         counts[1] = accepted
         batch.history[:, :decoding, :depth] += counts[:, :, None] > self._positions[:depth]
+        accepted.setflags(write=False)
         reached_by_position = self._by_position(counts[0])
         accepted_by_position = self._by_position(accepted)
         return Verified(
