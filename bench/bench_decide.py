@@ -23,7 +23,9 @@ BATCH: Final = 256
 K_MAX: Final = 8
 CAPTURED: Final = (1, 2, 4, *range(8, 513, 8))
 LIMITS: Final = DepthLimits(K_MAX, BATCH, CAPTURED)
-MOST_SORTS: Final = 25.0  # some 4 to 9 on an idle machine; a Python loop over requests would be above 100
+MOST_SORTS: Final = (
+    25.0  # 4 (confidence) and 8 (history) with a core to itself, up to 16 on a crowded machine
+)
 
 # Invented, of the shape of a captured staircase: only the time of decide() is measured here.
 PROFILE: Final = Profile(
