@@ -203,7 +203,7 @@ def test_a_tail_of_few_samples_is_not_gated(tmp_path: Path) -> None:
     of = suite(budgets=(Budget("e2e_p95_s", max_ratio=1.5),))
     judgement = _judged(write_run(tmp_path / "run", of, FAST))
     assert _rulings(judgement) == {Ruling.INCONCLUSIVE}
-    assert "fast has 3 samples, 20 are needed" in judgement.verdicts[0].sentence
+    assert "fast has 3 samples, 100 are needed" in judgement.verdicts[0].sentence
     assert any("e2e_p95_s" in note for note in judgement.cells[0].notes)
 
 

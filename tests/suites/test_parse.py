@@ -157,6 +157,12 @@ def test_the_canonical_content_reads_back_as_the_same_suite(name: str) -> None:
     assert again == suite
 
 
+def test_the_example_in_the_docs_is_a_suite() -> None:
+    page = (Path(__file__).parents[2] / "docs/writing-a-suite.md").read_text()
+    example = page.split("```toml\n", 1)[1].split("```", 1)[0]
+    assert parse_suite(tomllib.loads(example), "docs").baseline.name == "off"
+
+
 def test_the_hash_is_of_the_experiment_not_of_the_file() -> None:
     plain = suite_sha256(parse_suite(tomllib.loads(GOOD), "a"))
     comment = suite_sha256(parse_suite(tomllib.loads("# why\nseed = 0\n" + GOOD), "b"))
