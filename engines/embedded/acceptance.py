@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.embedded.calibration import LOGIT_LIMIT, check_curve, logit_offsets, sigmoid
-from engines.embedded.draws import GAMMA, MASK, mix_in_place, normal, normals, stream_key
+from engines.embedded.draws import GAMMA, MASK, child_key, mix_in_place, normal, normals, stream_key
 from engines.embedded.specs import AcceptanceSpec, ConfidenceSpec
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +48,7 @@ class AcceptanceProcess:
             check_curve(name, curve)
         self.has_confidence = spec.confidence is not None
         self._spec = spec
-        self._seed = seed
+        self._root = stream_key(seed)
         self._classes = {name: row for row, name in enumerate(spec.by_class)}
         sd = math.hypot(spec.spread, spec.drift)
         self._theta = np.array(
@@ -70,7 +70,7 @@ class AcceptanceProcess:
             raise ValueError(
                 f'traffic class "{traffic_class}" has no acceptance: known are {known}; add "default"'
             )
-        key = stream_key(self._seed, acceptance_seed)
+        key = child_key(self._root, acceptance_seed)
         own = self._spec.spread * normal(_stream(key, _OFFSET), 0) if self._spec.spread else 0.0
         drift = self._spec.drift * normal(_stream(key, _DRIFT), 0) if self._spec.drift else 0.0
         return RequestTrait(key, row, own, drift)
@@ -130,7 +130,8 @@ class AcceptanceProcess:
         """The drafter's reported confidence (B, k_max), NaN where a request holds no draft there."""
         spec = self._spec.confidence or ConfidenceSpec()
         batch, depth = logits.shape
-        reported = np.full((batch, k_max), np.nan)
+        reported = np.empty((batch, k_max))
+        reported[:, depth:] = np.nan
         raw = logits * spec.slope
         raw += spec.bias
         if spec.noise:

@@ -81,6 +81,8 @@ class EngineCore:
         self._process = AcceptanceProcess(spec.acceptance, spec.k_max, spec.seed)
         self._verifier = Verifier(self._batch, self._process, spec.penalties, spec.k_max)
         self._emitter = Emitter(self._scheduler, self._verifier)
+        self._no_history = np.zeros((2, spec.k_max), dtype=np.int64)
+        self._no_history.setflags(write=False)
         self._next_handle = 0
         self._step = 0
         self._depth_in_force = 0
@@ -109,18 +111,26 @@ class EngineCore:
         return self._depth_in_force
 
     def submit(self, request: NewRequest, now_s: float) -> int:
-        """Queues a request; its handle is never reused. Raises RequestTooLong."""
+        """Queues a request behind the others; its handle is never reused.
+
+        Raises RequestTooLong, and ValueError for an empty request or a traffic class without acceptance.
+        `now_s` is the driver's clock, for symmetry: the order of calls is the order of service.
+        """
         self._check_fits(request)
         trait = self._process.trait(request.traffic_class, request.acceptance_seed)
-        ints = np.zeros(FIELDS, dtype=np.int64)
+        ints = [0] * FIELDS
         ints[TOKENS] = request.prompt_tokens
         ints[LIMIT] = request.output_tokens
         ints[HANDLE] = self._next_handle
         ints[CLASS] = trait.class_index
         ints[CELL_END] = self._process.cell_tokens
-        floats = np.array([trait.own + trait.drift, trait.own, trait.drift])
-        history = np.zeros((2, self.spec.k_max), dtype=np.int64)
-        self._scheduler.waiting.append(RequestState(ints, floats, np.uint64(trait.key), history))
+        state = RequestState(
+            ints=np.array(ints, dtype=np.int64),
+            floats=np.array((trait.own + trait.drift, trait.own, trait.drift)),
+            key=np.uint64(trait.key),
+            history=self._no_history,
+        )
+        self._scheduler.waiting.append(state)
         self._next_handle += 1
         return self._next_handle - 1
 
@@ -180,10 +190,11 @@ class EngineCore:
             )
         drafts = 2 * self.spec.k_max if self.spec.speculative else 0
         slots = min(prompt + output - 1 + drafts, scheduler.max_model_len)
-        if self._scheduler.kv.blocks_for(slots) > self.kv_blocks_total:
+        cached = scheduler.kv_blocks * scheduler.block_size
+        if slots > cached:
             raise RequestTooLong(
                 f"{prompt} prompt + {output} output tokens need {slots} KV slots (drafts included), "
-                f"the cache has {self.kv_blocks_total * scheduler.block_size}: raise kv_blocks or shorten it"
+                f"the cache has {cached}: raise kv_blocks or shorten the request"
             )
 
     def _lookahead(self) -> int:

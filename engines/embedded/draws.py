@@ -46,8 +46,13 @@ def stream_key(*parts: int) -> int:
     """A 64-bit key for a stream named by integers, e.g. (engine seed, request seed)."""
     key = 0
     for part in parts:
-        key = mix(key + GAMMA + mix(part + GAMMA))
+        key = child_key(key, part)
     return key
+
+
+def child_key(key: int, part: int) -> int:
+    """The key of stream `part` below `key`: stream_key(a, b) = child_key(stream_key(a), b)."""
+    return mix(key + GAMMA + mix(part + GAMMA))
 
 
 def normal(key: int, index: int) -> float:

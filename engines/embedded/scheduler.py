@@ -64,6 +64,8 @@ class Scheduler:
     """Moves requests between the waiting queue and the batch, and their blocks out of and into the pool."""
 
     def __init__(self, spec: SchedulerSpec, k_max: int) -> None:
+        if spec.max_num_batched_tokens < 1:
+            raise ValueError(f"max_num_batched_tokens={spec.max_num_batched_tokens}: must be at least 1")
         self.spec = spec
         self._k_max = k_max
         self.batch = RunningBatch(spec.max_num_seqs, k_max)

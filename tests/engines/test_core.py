@@ -217,6 +217,12 @@ def test_a_request_beyond_the_whole_cache_is_refused() -> None:
     assert sum(sum(emitted(r).values()) for r in drafting.run()) == 7
 
 
+@pytest.mark.parametrize("field", ["seqs", "budget", "block", "blocks"])
+def test_a_scheduler_that_could_never_step_is_refused(field: str) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        Bench(core_spec(scheduler(**{field: 0})))
+
+
 @pytest.mark.parametrize(("prompt", "output"), [(0, 1), (1, 0), (-3, 5)])
 def test_an_empty_request_is_refused(prompt: int, output: int) -> None:
     with pytest.raises(ValueError, match="both must be at least 1"):
