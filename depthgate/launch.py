@@ -1,4 +1,4 @@
-"""From a suite's name and the command line's overrides to a run that is under way, with progress on stderr."""
+"""From a suite's name and the command line's overrides to a run under way, with progress."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Overrides:
 
     def said(self) -> tuple[str, ...]:
         """The flags in words, for the manifest."""
-        flags = [f"--profile {self.profile}" if self.profile else "", f"--engine {self.url}" if self.url else ""]
+        flags = [
+            f"--profile {self.profile}" if self.profile else "",
+            f"--engine {self.url}" if self.url else "",
+        ]
         flags += [f"--arm {name}={url}" for name, url in self.arm_urls.items()]
         flags += [f"--repeats {self.repeats}" if self.repeats is not None else ""]
         return tuple(flag for flag in flags if flag)
@@ -52,17 +55,19 @@ def plan_run(
     exploratory: bool = False,
     reproducer: str | None = None,
 ) -> RunPlan:
-    """Checks everything that can be checked before the first request; raises a usage error naming the mend."""
+    """Checks all that can be checked before the first request; a usage error names the mend."""
     path = find_suite(name)
     suite = load_suite(path)
     status = check_seal(path)
     if status.state is SealState.ALTERED and not exploratory:
         raise UsageError(
-            f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or run it with --exploratory"
+            f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
         )
     changed = overrides.apply(suite)
     if clock == "virtual" and changed.engine.kind != "embedded":
-        raise UsageError(f"--clock virtual: engine {changed.engine.kind!r} has only a wall clock; drop --clock")
+        raise UsageError(
+            f"--clock virtual: engine {changed.engine.kind!r} has only a wall clock; drop --clock"
+        )
     check_arms(changed)
     return RunPlan(
         suite=changed,
@@ -81,7 +86,11 @@ def _seal_of(status: SealStatus, overrides: Overrides) -> dict[str, object]:
     if not overrides.said() or status.state is not SealState.SEALED:
         return status.to_json()
     flags = " ".join(overrides.said())
-    return {"state": str(SealState.UNSEALED), "sentence": f"exploratory: run with {flags}, not as sealed", "seal": None}
+    return {
+        "state": str(SealState.UNSEALED),
+        "sentence": f"exploratory: run with {flags}, not as sealed",
+        "seal": None,
+    }
 
 
 def check_arms(suite: Suite) -> None:

@@ -34,7 +34,7 @@ class RunPlan:
         return len(self.suite.arms) * len(self.suite.load.concurrency) * self.suite.repeats
 
     def rounds(self) -> Iterator[tuple[int, Arm]]:
-        """(repeat, arm): every repeat runs every arm once, the order rotated so that no arm always goes first."""
+        """(repeat, arm): every repeat runs every arm once, in an order that rotates."""
         arms = self.suite.arms
         for repeat in range(self.suite.repeats):
             shift = repeat % len(arms)
@@ -58,7 +58,9 @@ def new_run_dir(out: Path, name: str) -> Path:
         for room in ("requests", "steps"):
             (run_dir / room).mkdir(parents=True)
     except OSError as error:
-        raise UsageError(f"--out {out}: cannot write there ({error.strerror}); give a folder that you own") from None
+        raise UsageError(
+            f"--out {out}: cannot write there ({error.strerror}); give a folder that you own"
+        ) from None
     return run_dir
 
 
@@ -67,7 +69,9 @@ def on_profile(suite: Suite, profile: str | None) -> Suite:
     if profile is None:
         return suite
     if suite.engine.kind != "embedded":
-        raise UsageError(f"--profile {profile}: suite {suite.name!r} runs on {suite.engine.kind!r}; drop --profile")
+        raise UsageError(
+            f"--profile {profile}: suite {suite.name!r} runs on {suite.engine.kind!r}; drop --profile"
+        )
     return replace(suite, engine=replace(suite.engine, profile=profile))
 
 
@@ -76,7 +80,9 @@ def on_urls(suite: Suite, url: str | None, arm_urls: Mapping[str, str]) -> Suite
     known = [arm.name for arm in suite.arms]
     for name in arm_urls:
         if name not in known:
-            raise UsageError(f"--arm {name}=…: suite {suite.name!r} has no such arm; it has {', '.join(known)}")
+            raise UsageError(
+                f"--arm {name}=…: suite {suite.name!r} has no such arm; it has {', '.join(known)}"
+            )
     arms = tuple(
         replace(arm, url=arm_urls.get(arm.name, url)) for arm in suite.arms if arm_urls.get(arm.name, url)
     )

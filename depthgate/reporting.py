@@ -31,7 +31,8 @@ def report_input(run_dir: Path) -> ReportInput:
         commands=_commands(judgement),
         model_notes=(note,) if note else (),
         references=tuple(
-            ReferenceSeries(series.arm, series.source, series.tokens_per_s) for series in measured_series(profile)
+            ReferenceSeries(series.arm, series.source, series.tokens_per_s)
+            for series in measured_series(profile)
         ),
     )
 

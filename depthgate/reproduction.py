@@ -75,7 +75,9 @@ def find_reproducer(name: str) -> Reproducer:
 
 def _overrides(request: Request) -> Overrides:
     if request.engine != "embedded" and not is_url(request.engine):
-        raise UsageError(f"--engine {request.engine}: not known; give embedded, or a URL such as http://127.0.0.1:8000")
+        raise UsageError(
+            f"--engine {request.engine}: not known; give embedded, or a URL such as http://127.0.0.1:8000"
+        )
     url = request.engine if is_url(request.engine) else None
     return Overrides(request.profile, url, request.arm_urls, request.repeats)
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from depthgate.loop import run_loop
 from depthgate.machine import MachineSampler, describe_machine
 from depthgate.manifest import command_line, git_commit, package_versions, utc_now, write_manifest
 from depthgate.plan import RunPlan
 from engines.contract import Endpoint, EngineRequest
 from engines.registry import build_engine
-from governors.telemetry import StepRecord
 from loadgen.cell import drive_cell
 from loadgen.journal import Journal
 from loadgen.records import CellKey, CellRecord, RequestRecord
 from loadgen.traffic import TrafficMix
 from loadgen.virtual import simulate_cell
+from reports.throughput import token_spans
 from suites.model import Arm
 
 
@@ -28,7 +29,9 @@ class Progress(Protocol):
 
     def request_done(self) -> None: ...
 
-    def cell_done(self, arm: str, concurrency: int, repeat: int, tokens_per_s: float | None, note: str) -> None: ...
+    def cell_done(
+        self, arm: str, concurrency: int, repeat: int, tokens_per_s: float | None, note: str
+    ) -> None: ...
 
 
 def execute(plan: RunPlan, progress: Progress) -> Path:
@@ -73,7 +76,9 @@ def first_manifest(plan: RunPlan) -> dict[str, object]:
 class Run:
     """One run in progress: the plan, where records go, and what the engine said of itself."""
 
-    def __init__(self, plan: RunPlan, progress: Progress, manifest: dict[str, object], cells: Journal) -> None:
+    def __init__(
+        self, plan: RunPlan, progress: Progress, manifest: dict[str, object], cells: Journal
+    ) -> None:
         self.plan = plan
         self.progress = progress
         self._manifest = manifest
@@ -96,7 +101,7 @@ class Run:
             engine_options=suite.engine.options,
             key=key,
             load=suite.load,
-            prompts=self._mix.cell(key, suite.load),
+            prompts=self._mix.cell(key),
             seed=suite.seed,
         )
         for step in step_records:
@@ -134,14 +139,22 @@ class Run:
             def keep(record: RequestRecord) -> None:
                 journal.append(record)
                 records.append(record)
-                self.progress.request_done()
 
-            cell = await drive_cell(endpoint, key, suite.load, self._mix.cell(key, suite.load), on_record=keep)
+            cell = await drive_cell(
+                endpoint,
+                key,
+                suite.load,
+                self._mix.cell(key),
+                on_record=keep,
+                on_progress=self.progress.request_done,
+                clock=time.monotonic,
+            )
         self._close_cell(records, cell)
 
     def _close_cell(self, records: list[RequestRecord], cell: CellRecord) -> None:
         self._cells.append(cell)
-        rate = tokens_per_s(records, cell)
+        spans = token_spans(records, cell, self.plan.suite.load.mode)
+        rate = spans.tokens_per_s if spans is not None else None
         note = "; ".join((*cell.invalid, *cell.notes))
         self.progress.cell_done(cell.arm, cell.concurrency, cell.repeat, rate, note)
 
@@ -161,5 +174,5 @@ class Run:
 
 _CLOCKS: dict[str, Callable[[Run], None]] = {
     "virtual": Run.virtual,
-    "wall": lambda run: run_loop(run.wall()),
+    "wall": lambda run: run_loop(run.wall),
 }

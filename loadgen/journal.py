@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import orjson
 
@@ -27,7 +27,7 @@ class JournalError(Exception):
 class Dataclass(Protocol):
     """A frozen record; orjson writes dataclasses as they are."""
 
-    __dataclass_fields__: dict[str, object]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class Journal:

@@ -1,4 +1,4 @@
-"""What `depthgate load` prints: one flat object of the figures that `vllm bench serve` gives, unknown = null."""
+"""What `depthgate load` prints: one flat object of figures as `vllm bench serve` gives, unknown = null."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ def output_tokens(records: Records) -> int | None:
 
 def tokens_are(records: Records) -> TokenSource:
     """The weakest source among the requests that are done: what every figure can rely on."""
-    weakest_first = (TokenSource.UNKNOWN, TokenSource.USAGE, TokenSource.TOKEN_IDS, TokenSource.CONTINUOUS_USAGE)
+    weakest_first = (
+        TokenSource.UNKNOWN,
+        TokenSource.USAGE,
+        TokenSource.TOKEN_IDS,
+        TokenSource.CONTINUOUS_USAGE,
+    )
     found = {record.tokens_are for record in measured(records)} or {TokenSource.UNKNOWN}
     return next(source for source in weakest_first if source in found)
 

@@ -1,4 +1,4 @@
-"""One ratio over several concurrencies: the geometric mean of paired cells, with Student's interval over repeats."""
+"""One ratio over several concurrencies: geometric mean of paired cells, Student's interval over repeats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Throughputs:
     confidence: float = 0.95
 
     def ratio(self, arm: str, to: str, concurrencies: Iterable[int]) -> Interval | None:
-        """Geometric mean over `concurrencies` of arm / to, paired by repeat; None when nothing can be paired."""
+        """Geometric mean over `concurrencies` of arm / to, paired by repeat; None without pairs."""
         return interval_of_logs(self._log_ratios(arm, to, tuple(concurrencies)), self.confidence)
 
     def ratio_of_ratios(
@@ -47,17 +47,21 @@ class Throughputs:
                 for concurrency in concurrencies
             ]
             if pairs and all(top and bottom for top, bottom in pairs):
-                logs[repeat] = float(np.mean([np.log(top or 1.0) - np.log(bottom or 1.0) for top, bottom in pairs]))
+                logs[repeat] = float(
+                    np.mean([np.log(top or 1.0) - np.log(bottom or 1.0) for top, bottom in pairs])
+                )
         return logs
 
 
 def interval_of_logs(logs: Sequence[float], confidence: float) -> Interval | None:
-    """exp of Student's t interval of the mean of `logs`; None below two values: one repeat shows no spread."""
-    from scipy.stats import t  # slow to import, needed here alone
+    """exp of Student's t interval of the mean of `logs`; None below two values, which show no spread."""
+    from scipy.special import stdtrit  # slow to import
 
     if len(logs) < 2:
         return None
     values = np.asarray(logs, dtype=np.float64)
-    half = float(t.ppf(0.5 + confidence / 2, len(values) - 1)) * float(values.std(ddof=1)) / len(values) ** 0.5
+    half = (
+        float(stdtrit(len(values) - 1, 0.5 + confidence / 2)) * float(values.std(ddof=1)) / len(values) ** 0.5
+    )
     mean = float(values.mean())
     return Interval(float(np.exp(mean - half)), float(np.exp(mean)), float(np.exp(mean + half)))

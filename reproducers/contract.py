@@ -1,4 +1,4 @@
-"""A reproducer: a report from the field, the suite that would show it again, and the rule that says whether it did."""
+"""A reproducer: a report from the field, the suite that would show it, the rule that says if it did."""
 
 from __future__ import annotations
 

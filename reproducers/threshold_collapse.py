@@ -1,7 +1,7 @@
 """vllm#49548: a batch-size schedule collapses throughput once the batch crosses its threshold.
 
-The bars below were declared before the first run. An engine penalty costs 0.05-0.7x and sets in at the threshold;
-the economic crossover costs 0.5-0.9x, is smooth, and cannot push K=0 below no speculation.
+The bars below were declared before the first run. An engine penalty costs 0.05-0.7x and sets in at the
+threshold; the economic crossover costs 0.5-0.9x, is smooth, and cannot push K=0 below no speculation.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 SUMMARY = "drive load against a server and print latencies and throughput"
-EXAMPLE = """  depthgate load --url http://127.0.0.1:8000 --model m --concurrency 16 --requests 128 --max-tokens 128
+EXAMPLE = """  depthgate load --url http://127.0.0.1:8000 --concurrency 16 --requests 128 --max-tokens 128
   depthgate load --url http://127.0.0.1:8000 --model m --concurrency 4 --requests 16 --max-tokens 64 --json -
 the API key, if one is needed, comes from the environment variable OPENAI_API_KEY"""
 
@@ -19,13 +19,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--route", choices=("chat", "completions"), default="chat", help="default: chat")
     parser.add_argument("--model", help="default: the only model that the server lists")
     parser.add_argument("--concurrency", type=int, default=1, metavar="C", help="streams at once; default: 1")
-    parser.add_argument("--requests", type=int, required=True, metavar="N", help="requests in all, over the streams")
+    parser.add_argument(
+        "--requests", type=int, required=True, metavar="N", help="requests in all, over the streams"
+    )
     parser.add_argument("--max-tokens", type=int, default=128, metavar="T", help="default: 128")
     parser.add_argument("--ignore-eos", action="store_true", help="ask the server for exactly --max-tokens")
-    parser.add_argument("--prompts", type=Path, metavar="FILE", help="JSONL, CSV, parquet, or a text file: a prompt a line")
-    parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="per request; default: 300 s")
+    parser.add_argument(
+        "--prompts", type=Path, metavar="FILE", help="JSONL, CSV, parquet, or a text file: a prompt a line"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=300.0, metavar="S", help="per request; default: 300 s"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--records", type=Path, metavar="FILE", help="append every request's record as JSON lines")
+    parser.add_argument(
+        "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"
+    )
     parser.add_argument("--json", metavar="OUT", help="write one object there; - is stdout")
 
 

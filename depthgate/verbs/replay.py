@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 SUMMARY = "replay a recorded observation trace through a governor, bit for bit"
@@ -37,11 +38,16 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         for step, decision in enumerate(decisions):
             windows = decision.windows if isinstance(decision.windows, int) else decision.windows.tolist()
-            row = {"step": step, "windows": windows, "depth_next": decision.depth_next, "reason": decision.reason}
+            row = {
+                "step": step,
+                "windows": windows,
+                "depth_next": decision.depth_next,
+                "reason": decision.reason,
+            }
             print(json.dumps(row))
         return 0
     depths = [decision.depth_next for decision in decisions]
-    switches = sum(before != after for before, after in zip(depths, depths[1:], strict=False))
+    switches = sum(before != after for before, after in pairwise(depths))
     print(f"{len(depths)} steps, {switches} switches of depth")
     for depth, count in sorted(Counter(depths).items()):
         print(f"  depth {depth}: {count / len(depths):6.1%}")

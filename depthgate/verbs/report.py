@@ -6,15 +6,20 @@ import argparse
 from pathlib import Path
 
 SUMMARY = "write report.html (and CSV, JUnit) of run folders; the first is the page's verdict"
-EXAMPLE = "  depthgate report out/RUN\n  depthgate report out/RUN out/OTHER --html page.html --csv cells.csv --junit junit.xml"
+EXAMPLE = """  depthgate report out/RUN
+  depthgate report out/RUN out/OTHER --html page.html --csv cells.csv --junit junit.xml"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
     parser.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="a run folder")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="default: report.html in the first run's folder")
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="default: report.html in the first run's folder"
+    )
     parser.add_argument("--csv", type=Path, metavar="FILE", help="every cell of the first run, one row each")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="budget verdicts of the first run as JUnit XML")
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="budget verdicts of the first run as JUnit XML"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

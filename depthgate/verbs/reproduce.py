@@ -17,9 +17,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
     parser.add_argument("name", help="a name of `depthgate list reproducers`")
     parser.add_argument("--engine", default="embedded", metavar="embedded|URL", help="default: embedded")
-    parser.add_argument("--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat")
+    parser.add_argument(
+        "--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat"
+    )
     parser.add_argument("--profile", help="profile of the embedded engine")
-    parser.add_argument("--clock", choices=("wall", "virtual"), default="wall", help="default: wall, over HTTP")
+    parser.add_argument(
+        "--clock", choices=("wall", "virtual"), default="wall", help="default: wall, over HTTP"
+    )
     parser.add_argument(
         "--beside",
         action="append",
@@ -34,8 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Reproduce, beside profiles first judged on their own; one page for all."""
-    from depthgate.reproduction import Request, reproduce
     from depthgate.options import arm_urls
+    from depthgate.reproduction import Request, reproduce
 
     return reproduce(
         Request(

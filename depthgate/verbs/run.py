@@ -20,10 +20,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="wall",
         help="wall: HTTP against a running engine; virtual: the embedded engine's own clock",
     )
-    parser.add_argument("--engine", metavar="URL", help="a server that already runs, for every arm without its own")
-    parser.add_argument("--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat")
-    parser.add_argument("--profile", help="another profile of the embedded engine (makes the run exploratory)")
-    parser.add_argument("--exploratory", action="store_true", help="run a suite that was altered after sealing")
+    parser.add_argument(
+        "--engine", metavar="URL", help="a server that already runs, for every arm without its own"
+    )
+    parser.add_argument(
+        "--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat"
+    )
+    parser.add_argument(
+        "--profile", help="another profile of the embedded engine (makes the run exploratory)"
+    )
+    parser.add_argument(
+        "--exploratory", action="store_true", help="run a suite that was altered after sealing"
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
     parser.add_argument("--json", action="store_true", help="print the judgement as one object")
 

@@ -13,7 +13,9 @@ EXAMPLE = "  depthgate seal suites/quickstart.toml"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
     parser.add_argument("suite", help="a suite's name or its TOML file")
-    parser.add_argument("--force", action="store_true", help="seal anew what changed after sealing; keeps the former seal")
+    parser.add_argument(
+        "--force", action="store_true", help="seal anew what changed after sealing; keeps the former seal"
+    )
     parser.add_argument("--json", action="store_true", help="print the seal as one object")
 
 

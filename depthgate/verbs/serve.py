@@ -6,22 +6,32 @@ import argparse
 from pathlib import Path
 
 SUMMARY = "serve the embedded engine (a model) over HTTP, with OpenAI's API"
-EXAMPLE = """  depthgate serve --profile h200-qwen3-4b-eagle --governor fixed --options '{"k": 2}' --port 8000
+EXAMPLE = """  depthgate serve --profile h200-qwen3-4b-eagle --governor fixed --options '{"depth": 2}'
   depthgate serve --governor schedule --options '{"schedule": [[1,4,2],[5,512,0]]}'"""
 DEFAULT_PROFILE = "h200-qwen3-4b-eagle"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
-    parser.add_argument("--profile", default=DEFAULT_PROFILE, help=f"a profile's name or TOML file; default: {DEFAULT_PROFILE}")
-    parser.add_argument("--governor", default="off", help="a name of `depthgate list governors`; default: off")
+    parser.add_argument(
+        "--profile",
+        default=DEFAULT_PROFILE,
+        help=f"a profile's name or TOML file; default: {DEFAULT_PROFILE}",
+    )
+    parser.add_argument(
+        "--governor", default="off", help="a name of `depthgate list governors`; default: off"
+    )
     parser.add_argument("--options", default="{}", metavar="JSON", help="the governor's options")
-    parser.add_argument("--engine-options", default="{}", metavar="JSON", help="overrides of the profile, e.g. k_max")
+    parser.add_argument(
+        "--engine-options", default="{}", metavar="JSON", help="overrides of the profile, e.g. k_max"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine alone")
     parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 takes a free one")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=Path, metavar="FILE", help="append StepRecords as JSON lines")
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="record observations, for `depthgate replay`")
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE", help="record observations, for `depthgate replay`"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

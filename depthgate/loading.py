@@ -1,0 +1,125 @@
+"""`depthgate load` from flags to figures: drive, show progress, sum up; Ctrl-C keeps what there is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from depthgate.exits import UsageError
+from depthgate.loop import run_loop
+from loadgen.journal import Journal
+from loadgen.load_command import LoadResult, LoadSettings, run_load
+from loadgen.records import RequestRecord
+from reports.load_summary import load_summary
+
+INVALID = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`figures`: the flat object of --json. `faults`: why the figures cannot be trusted; empty = they can."""
+
+    figures: dict[str, object]
+    text: str
+    faults: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """4 invalid, 1 when a request failed or was refused, else 0."""
+        if self.faults:
+            return INVALID
+        return 1 if self.figures["failed"] or self.figures["refused"] else 0
+
+
+def drive(args: argparse.Namespace) -> Loaded:
+    """Raises UsageError, TrafficError or EngineError before the first request."""
+    settings = _settings(args)
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(args.records)) if args.records else None
+        tick = stack.enter_context(_progress(settings.requests))
+
+        def keep(record: RequestRecord) -> None:
+            if journal is not None:
+                journal.append(record)
+            tick()
+
+        result = run_loop(lambda: run_load(settings, keep))
+    return _loaded(result, settings)
+
+
+def _settings(args: argparse.Namespace) -> LoadSettings:
+    for flag in ("concurrency", "requests", "max_tokens"):
+        value = getattr(args, flag)
+        if value < 1:
+            raise UsageError(f"--{flag.replace('_', '-')} {value}: must be 1 or more")
+    if not args.timeout > 0:
+        raise UsageError(f"--timeout {args.timeout}: must be above 0 seconds")
+    if not args.url.startswith(("http://", "https://")):
+        raise UsageError(f"--url {args.url}: not a URL; write http://127.0.0.1:8000")
+    return LoadSettings(
+        url=args.url,
+        concurrency=args.concurrency,
+        requests=args.requests,
+        max_tokens=args.max_tokens,
+        model=args.model,
+        route=args.route,
+        ignore_eos=args.ignore_eos,
+        prompts=args.prompts,
+        seed=args.seed,
+        timeout_s=args.timeout,
+    )
+
+
+class _Ticks:
+    """A progress bar on a terminal, nothing elsewhere; `rich` is loaded only where it is shown."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+
+    def __enter__(self) -> Callable[[], None]:
+        if not sys.stderr.isatty():
+            return lambda: None
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+        self._bar = Progress(
+            "requests", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=Console(stderr=True)
+        )
+        self._bar.start()
+        task = self._bar.add_task("requests", total=self._total)
+        return lambda: self._bar.advance(task)
+
+    def __exit__(self, *error: object) -> None:
+        if hasattr(self, "_bar"):
+            self._bar.stop()
+
+
+def _progress(total: int) -> _Ticks:
+    return _Ticks(total)
+
+
+def _loaded(result: LoadResult, settings: LoadSettings) -> Loaded:
+    figures = load_summary(result.records)
+    lines = [f"{settings.url}: {settings.requests} requests over {settings.concurrency} streams"]
+    for name, value in figures.items():
+        if not isinstance(value, dict):
+            lines.append(f"  {name:<22} {_shown(value)}")
+    failures = figures["failures"]
+    if isinstance(failures, dict):
+        lines += [f"  {count} x {' '.join(reason.split())}" for reason, count in failures.items()]
+    lines += [f"  note: {note}" for note in result.cell.notes]
+    return Loaded(figures, "\n".join(lines), _faults(result))
+
+
+def _faults(result: LoadResult) -> tuple[str, ...]:
+    """A short load may have no steady state; its figures cover all of it and need none."""
+    return tuple(fault for fault in result.cell.invalid if "steady" not in fault)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
