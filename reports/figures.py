@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from loadgen.records import Outcome, RequestRecord
@@ -133,6 +133,14 @@ def _invalid(pool: Pool) -> tuple[str, ...]:
     return tuple(said)
 
 
+def _grouped(metrics: Iterable[str]) -> list[str]:
+    """`e2e p95, p99` for e2e_p95_s and e2e_p99_s."""
+    found: dict[str, list[str]] = {}
+    for family, percentile in (name.removesuffix("_s").rsplit("_", 1) for name in sorted(metrics)):
+        found.setdefault(family, []).append(percentile)
+    return [f"{family} {' and '.join(percentiles)}" for family, percentiles in found.items()]
+
+
 def _unapplied(pool: Pool) -> list[tuple[int, str]]:
     found = [(repeat, unapplied(steps)) for repeat, steps in pool.steps.items()]
     return [(repeat, why) for repeat, why in found if why is not None]
@@ -151,9 +159,9 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     said += dict.fromkeys(span.note for span in spans if span is not None and span.note)
     if len(pool.repeats) == 1:
         said.append("one repeat: intervals are over its requests and say nothing about a second engine start")
-    few = sorted(name for name, item in own.items() if item.samples < samples_needed(name))
+    few = {name: item.samples for name, item in own.items() if item.samples < samples_needed(name)}
     if few:
-        said.append(f"too few samples for a tail, shown but not gated: {', '.join(few)}")
+        said.append(f"shown but not gated, too few values for the percentile: {', '.join(_grouped(few))}")
     said += [f"repeat {repeat}: {why}" for repeat, why in _unapplied(pool)]
     peak = max((peak_concurrency(cell.requests) for cell in pool.repeats.values()), default=0)
     if peak > pool.concurrency:

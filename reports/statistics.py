@@ -119,7 +119,7 @@ def _acceptance(pool: Pool, seed: int) -> Statistic | None:
         return None
     weights = unit_draws(len(cells), seed, pool.label())
     drawn = 1.0 + (weights @ np.array(accepted)) / np.maximum(weights @ np.array(drafts), 1)
-    return Statistic(1.0 + sum(accepted) / max(sum(drafts), 1), drawn, len(cells), sum(drafts))
+    return Statistic(1.0 + sum(accepted) / max(sum(drafts), 1), drawn, len(cells), len(cells))
 
 
 def _amplification(pool: Pool, seed: int) -> Statistic | None:

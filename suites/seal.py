@@ -88,14 +88,14 @@ def check_seal(path: Path) -> SealStatus:
     digest = suite_sha256(load_suite(path))
     file = seal_path(path)
     if not file.exists():
-        return SealStatus(SealState.UNSEALED, f"{path}: not sealed; run depthgate seal {path.name}")
+        return SealStatus(SealState.UNSEALED, f"{path.name} is not sealed; run depthgate seal {path.name}")
     try:
         seal = _read(file)
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = type(error).__name__
         return SealStatus(SealState.ALTERED, f"{file}: not a readable seal ({why}); restore it from git")
     if seal.sha256 != digest:
-        sentence = f"{path}: altered after it was sealed at {seal.sealed_utc}"
+        sentence = f"{path.name} was altered after it was sealed at {seal.sealed_utc}"
         return SealStatus(
             SealState.ALTERED, f"{sentence} (sealed {seal.sha256[:12]}, now {digest[:12]})", seal
         )

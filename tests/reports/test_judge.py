@@ -204,7 +204,7 @@ def test_a_tail_of_few_samples_is_not_gated(tmp_path: Path) -> None:
     judgement = _judged(write_run(tmp_path / "run", of, FAST))
     assert _rulings(judgement) == {Ruling.INCONCLUSIVE}
     assert "fast has 3 samples, 100 are needed" in judgement.verdicts[0].sentence
-    assert any("e2e_p95_s" in note for note in judgement.cells[0].notes)
+    assert any("e2e p95 and p99" in note for note in judgement.cells[0].notes)
 
 
 def test_refusing_requests_does_not_keep_a_latency_budget(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_sealing_then_altering(suite: Path) -> None:
     suite.write_text(suite.read_text().replace("0.97", "0.70"))
     status = check_seal(suite)
     assert status.state is SealState.ALTERED
-    assert "altered after it was sealed at 2026-01-02T12:00:00+00:00" in status.sentence
+    assert "mine.toml was altered after it was sealed at 2026-01-02T12:00:00+00:00" in status.sentence
 
 
 def test_sealing_again_keeps_the_first_seal(suite: Path) -> None:
