@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import aiohttp
 import orjson
+from aiohttp.http_exceptions import HttpProcessingError
 
 from engines.contract import Endpoint
 from loadgen.exchange import Exchange
@@ -21,6 +22,7 @@ from loadgen.verdict import End, Ending
 from loadgen.wire import Answer, Wire
 
 KEY_VARIABLE = "OPENAI_API_KEY"
+FAULTS = (aiohttp.ClientError, HttpProcessingError, OSError)  # TimeoutError is an OSError
 ROUTES = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
 
@@ -78,7 +80,7 @@ class Client:
             ending = Ending(End.DEADLINE, f"no end within {self._settings.timeout_s:g} s")
         except asyncio.CancelledError:
             ending = Ending(End.CANCEL)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except FAULTS as error:
             ending = _fault(error, answer.reads)
         reads = answer.reads
         ended_s = reads.times[-1] if reads.times else self._clock()
@@ -94,7 +96,7 @@ class Client:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._wire.get(path, answer)
-        except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
+        except FAULTS:
             return None
         return answer.reads.text() if answer.status == 200 else None
 
@@ -140,6 +142,8 @@ def _fault(error: Exception, reads: Reads) -> Ending:
         return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
     if isinstance(error, aiohttp.ClientPayloadError):
         return Ending(End.EOF)
+    if isinstance(error, HttpProcessingError):
+        return Ending(End.FAULT, f"the answer is not HTTP: {excerpt(error.message)}")
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return Ending(End.FAULT, "the server closed the connection without an answer")
     return Ending(End.FAULT, f"{type(error).__name__}: {excerpt(error)}")

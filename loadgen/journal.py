@@ -7,6 +7,7 @@ keeps every whole line and says in words what it could not read; it never raises
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -48,7 +49,11 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            with suppress(JournalError):  # the error on its way out is the one to hear about
+                self.close()
 
     def append(self, record: Dataclass) -> None:
         """One line. Raises JournalError when it cannot be written whole (disk full, gone, read-only)."""

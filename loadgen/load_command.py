@@ -26,8 +26,10 @@ ARM = "load"
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """`requests` in total. `prompts`: JSONL, CSV, parquet, or any other suffix: a text file, a prompt a line;
-    None = made offline. `model` None: the only one that the server lists.
+    """`requests` in total; streams beyond that number are not started.
+
+    `prompts`: JSONL, CSV, parquet, or a text file with a prompt a line; None = made offline. `model` None: the
+    only one that the server lists. `usage`, `continuous_usage`: leave out for a server that rejects the fields.
     """
 
     url: str
@@ -69,7 +71,7 @@ async def run_load(
         usage=settings.usage,
         continuous_usage=settings.continuous_usage,
     )
-    prompts = SharedPrompts(settings)
+    prompts, streams = SharedPrompts(settings), min(settings.concurrency, settings.requests)
     base_url = settings.url.rstrip("/").removesuffix("/v1")
     model = settings.model or await only_model(base_url, clock)
     records: list[RequestRecord] = []
@@ -80,8 +82,8 @@ async def run_load(
 
     cell = await drive_cell(
         Endpoint(base_url=base_url, model=model, engine="unknown", is_model=False),
-        CellKey(ARM, settings.concurrency, 0),
-        LoadSpec((settings.concurrency,), timeout_s=settings.timeout_s, route=settings.route),
+        CellKey(ARM, streams, 0),
+        LoadSpec((streams,), timeout_s=settings.timeout_s, route=settings.route),
         prompts,
         on_record=keep,
         clock=clock,

@@ -124,9 +124,9 @@ def _cast(rng: Random) -> dict[str, object]:
 
 def _numbers(rng: Random) -> dict[str, object]:
     return {
-        "n": _integer(rng, 3, 24),
-        "m": _integer(rng, 6, 48),
-        "k": _integer(rng, 4, 40),
+        "n": _integer(rng, 10, 40),
+        "m": _integer(rng, 20, 60),
+        "k": _integer(rng, 10, 30),
         "j": _integer(rng, 1, 9),
         "p": _integer(rng, 2, 12),
         "q": _integer(rng, 4, 15),

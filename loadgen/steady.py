@@ -1,4 +1,4 @@
-"""The closed loop's rules, without clock or network: who sends again, what is warm-up, where steady state lies.
+"""The closed loop's rules, free of clock and network: who sends again, what is warm-up, what is steady state.
 
 Both drivers obey it: over HTTP (closed.py) and in virtual time (virtual.py).
 """
