@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
+from depthgate.options import checked_url
 from loadgen.journal import Journal
 from loadgen.load_command import LoadResult, LoadSettings, run_load
 from loadgen.records import RequestRecord
@@ -57,10 +58,8 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
             raise UsageError(f"--{flag.replace('_', '-')} {value}: must be 1 or more")
     if not args.timeout > 0:
         raise UsageError(f"--timeout {args.timeout}: must be above 0 seconds")
-    if not args.url.startswith(("http://", "https://")):
-        raise UsageError(f"--url {args.url}: not a URL; write http://127.0.0.1:8000")
     return LoadSettings(
-        url=args.url,
+        url=checked_url("--url", args.url),
         concurrency=args.concurrency,
         requests=args.requests,
         max_tokens=args.max_tokens,

@@ -47,7 +47,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def command_line() -> list[str]:
-    """The command as typed, for "how to reproduce". No flag takes a secret: keys come from the environment."""
+    """The command as typed, for "how to reproduce". No flag takes a secret; keys come from outside."""
     return ["depthgate", *sys.argv[1:]]
 
 

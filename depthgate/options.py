@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from depthgate.exits import UsageError
 
@@ -24,14 +25,24 @@ def arm_urls(pairs: Sequence[str]) -> dict[str, str]:
     urls: dict[str, str] = {}
     for pair in pairs:
         name, equals, url = pair.partition("=")
-        if not equals or not name or not url.startswith(("http://", "https://")):
+        if not equals or not name or not is_url(url):
             raise UsageError(f"--arm {pair}: not NAME=URL; write --arm off=http://127.0.0.1:8000")
         if name in urls:
             raise UsageError(f"--arm {pair}: arm {name!r} is given twice; keep one")
-        urls[name] = url
+        urls[name] = checked_url(f"--arm {name}", url)
     return urls
 
 
 def is_url(text: str) -> bool:
     """Whether `--engine` names a server rather than a kind of engine."""
     return text.startswith(("http://", "https://"))
+
+
+def checked_url(flag: str, text: str) -> str:
+    """`text` if it is an http(s) URL without credentials: it enters the manifest and the page."""
+    parts = urlsplit(text)
+    if not is_url(text) or not parts.hostname:
+        raise UsageError(f"{flag} {text}: not a URL; write http://127.0.0.1:8000")
+    if parts.username is not None:
+        raise UsageError(f"{flag}: the URL holds credentials; set OPENAI_API_KEY in the environment instead")
+    return text

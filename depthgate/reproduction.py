@@ -10,7 +10,7 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 from depthgate.launch import Overrides, plan_run, run_plan
-from depthgate.options import is_url
+from depthgate.options import checked_url, is_url
 from depthgate.reporting import report_input, show, write_page
 from depthgate.rulings import REPRODUCTION_CODES
 from reports.judgement import CellFigures
@@ -78,7 +78,7 @@ def _overrides(request: Request) -> Overrides:
         raise UsageError(
             f"--engine {request.engine}: not known; give embedded, or a URL such as http://127.0.0.1:8000"
         )
-    url = request.engine if is_url(request.engine) else None
+    url = checked_url("--engine", request.engine) if is_url(request.engine) else None
     return Overrides(request.profile, url, request.arm_urls, request.repeats)
 
 

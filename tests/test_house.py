@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: rooms are this checkout's, files stay small, the top level is dictated."""
+"""House rules that no linter knows: rooms are this checkout, files stay small, the top level is dictated."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One verb a file: SUMMARY, EXAMPLE, configure(parser), main(args) -> exit code. Heavy imports stay inside."""
+"""One verb a file: SUMMARY, EXAMPLE, configure(parser), main(args) -> exit code. Heavy imports inside."""

@@ -42,11 +42,15 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from depthgate.launch import Overrides, plan_run, run_plan
-    from depthgate.options import arm_urls
+    from depthgate.options import arm_urls, checked_url
     from depthgate.reporting import report_input, show, write_page
     from depthgate.rulings import exit_code
 
-    overrides = Overrides(profile=args.profile, url=args.engine, arm_urls=arm_urls(args.arm))
+    overrides = Overrides(
+        profile=args.profile,
+        url=args.engine and checked_url("--engine", args.engine),
+        arm_urls=arm_urls(args.arm),
+    )
     plan = plan_run(args.suite, args.clock, args.out, overrides, exploratory=args.exploratory)
     run_plan(plan, quiet=args.json)
     shown = report_input(plan.run_dir)

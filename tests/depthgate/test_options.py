@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from depthgate.exits import UsageError
-from depthgate.options import arm_urls, is_url, json_object
+from depthgate.options import arm_urls, checked_url, is_url, json_object
 
 
 def test_json_object_reads_an_object() -> None:
@@ -36,3 +36,10 @@ def test_arm_urls_refuse_an_arm_given_twice() -> None:
 def test_only_http_urls_are_urls() -> None:
     assert is_url("http://127.0.0.1:8000")
     assert not is_url("embedded")
+
+
+def test_a_url_with_credentials_is_refused_without_repeating_them() -> None:
+    with pytest.raises(UsageError) as refused:
+        checked_url("--url", "http://me:hunter2@127.0.0.1:1")
+    assert "OPENAI_API_KEY" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
