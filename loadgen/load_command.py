@@ -28,8 +28,8 @@ ARM = "load"
 class LoadSettings:
     """`requests` in total; streams beyond that number are not started.
 
-    `prompts`: JSONL, CSV, parquet, or a text file with a prompt a line; None = made offline. `model` None: the
-    only one that the server lists. `usage`, `continuous_usage`: leave out for a server that rejects the fields.
+    `prompts`: JSONL, CSV, parquet, or a text file with a prompt a line; None = made offline. `model` None:
+    the only one that the server lists. `usage`, `continuous_usage`: False for a server that rejects them.
     """
 
     url: str
