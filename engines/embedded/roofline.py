@@ -46,9 +46,7 @@ class ForwardTime:
             self._moe = (experts * spec.moe.expert_bytes / bandwidth, 1.0 - spec.moe.active / experts)
 
     def seconds(self, tokens: int, requests: int, context_tokens: int) -> float:
-        """`tokens` of `requests` whose attention reads `context_tokens` in all; 0 tokens = no forward."""
-        if tokens == 0:
-            return 0.0
+        """`tokens` of `requests` whose attention reads `context_tokens` in all."""
         weights_s = self._weight_s
         if self._moe is not None:
             all_experts_s, missed = self._moe

@@ -16,7 +16,7 @@ from governors.contract import GraphMode
 class StepRow:
     """Median of the steady decoding steps of a burst, or one step of a trace. Seconds and tokens.
 
-    `period_s` schedule to schedule; `forward_s`, `draft_s` CUDA-event times (they include waiting for launches);
+    `period_s` schedule to schedule; `forward_s`, `draft_s` CUDA-event times, waiting for launches included;
     `exec_s`, `sample_s` CPU time in execute_model and sample_tokens (drafting included).
     """
 

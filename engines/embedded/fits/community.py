@@ -1,7 +1,8 @@
 """Sizes the attributed constants of the GB10 and Strix Halo profiles to community figures.
 
-As many constants as figures, so no fit with a test: a constant that was sized to a figure reproduces it. What is left over as a check is
-two Strix figures (no speculation at 2, MTP at 4 requests), printed with their errors.
+As many constants as figures, so no fit with a test: a constant that was sized to a figure reproduces it.
+What is left over as a check is two Strix figures (no speculation at 2, MTP at 4 requests), printed with
+their errors.
 """
 
 from __future__ import annotations

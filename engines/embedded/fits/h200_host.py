@@ -78,11 +78,16 @@ def design(row: StepRow) -> Array:
 
 def levels(rows: Sequence[StepRow], constants_ms: Array) -> tuple[Array, Array]:
     """(log level of each row, what it leaves unexplained (rows, 3)); the rest weighs a quarter, or 0."""
-    weights = np.array([[1.0, 1.0, 0.0 if row.arm == "nospec" else 0.25] for row in rows])
+    weights = np.array([[1.0, 1.0, 0.25 if _rest_is_known(row) else 0.0] for row in rows])
     measured = np.array([[r.exec_s, r.sample_s, max(r.period_s - r.host_s, 1e-6)] for r in rows]) * 1e3
     errors = np.log(measured) - np.log(np.array([design(row) for row in rows]) @ constants_ms)
     level = (weights * errors).sum(axis=1) / weights.sum(axis=1)
     return level, np.sqrt(weights) * (errors - level[:, None])
+
+
+def _rest_is_known(row: StepRow) -> bool:
+    """Only where the host was the slower one; and medians of a burst with two speeds need not add up."""
+    return row.arm != "nospec" and row.period_s > row.host_s
 
 
 def fit_host(measured: Path) -> HostFit:
