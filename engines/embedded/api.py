@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import unquote
 
 from engines.embedded.faults import ApiError, shown
 from engines.embedded.text import Prompt, count_tokens
@@ -71,14 +72,17 @@ def parse_request(body: object, *, chat: bool, limits: ApiLimits) -> ApiRequest:
 
 
 def parse_traffic_class(header: str | None) -> str:
-    """The request's traffic class from X-Depthgate-Class; it picks the acceptance process and the length."""
+    """The request's traffic class from X-Depthgate-Class (percent-encoded, as headers are ASCII).
+
+    It picks the acceptance process and the length; a class that the profile does not list is as "default".
+    """
     if header is None:
         return "default"
     if not header.isascii() or not header.isprintable() or not 0 < len(header) <= 64:
         raise ApiError(
             f"{CLASS_HEADER}={shown(header)}: must be 1 to 64 printable ASCII characters; or leave it out"
         )
-    return header
+    return unquote(header)
 
 
 class Fields:

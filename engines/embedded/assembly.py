@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from engines.contract import EngineError
 from engines.embedded.core import CoreSpec, EngineCore
+from engines.embedded.governor_profile import governor_profile
 from engines.embedded.guard import GuardedGovernor
+from engines.embedded.observation_log import RecordingGovernor
 from engines.embedded.profile import EngineProfile, ProfileError, apply_options, load_profile
 from engines.embedded.roofline import RooflineCost
 from governors.contract import DepthLimits
@@ -34,6 +37,7 @@ class Assembled:
     guard: GuardedGovernor
     warnings: tuple[str, ...]
     refusal: RefusalSpec | None
+    recorder: RecordingGovernor | None
 
     @property
     def kv_tokens(self) -> int:
@@ -49,23 +53,27 @@ def assemble(
     options: Mapping[str, object],
     engine_options: Mapping[str, object],
     seed: int = 0,
+    trace_path: Path | None = None,
 ) -> Assembled:
     """A fresh engine. The same arguments give the same run in virtual time, bit for bit.
 
     `engine_options`: overrides of the profile (see `apply_options`), and `refuse_above = N` with
-    `refuse_status = 429 | 503`. Raises EngineError for an unknown name or a bad value, in one line.
+    `refuse_status = 429 | 503`. `trace_path`: where to keep what the governor saw, for `depthgate replay`.
+    Raises EngineError for an unknown name or a bad value, in one line; OSError for a trace that cannot be
+    kept.
     """
     try:
         refusal, overrides = _split_refusal(engine_options)
         profile = apply_options(load_profile(profile_name), overrides)
         entry = governor_entry(governor)
-        context = _context(profile, seed)
+        armed = changes_depth(governor, options)
+        context = _context(profile, seed, armed=armed)
         policy = build_governor(governor, options, context)
         warnings = governor_warnings(governor, options, context)
-        armed = changes_depth(governor, options)
     except (ProfileError, GovernorError) as error:
         raise EngineError(str(error)) from error
-    guard = GuardedGovernor(policy, governor, profile.k_max)
+    recorder = RecordingGovernor(policy, trace_path) if trace_path is not None else None
+    guard = GuardedGovernor(recorder or policy, governor, profile.k_max)
     spec = CoreSpec(
         scheduler=profile.scheduler,
         acceptance=profile.acceptance,
@@ -76,12 +84,15 @@ def assemble(
         seed=seed,
     )
     core = EngineCore(spec, RooflineCost(profile, seed), guard)
-    return Assembled(core, profile, guard, warnings, refusal)
+    return Assembled(core, profile, guard, warnings, refusal, recorder)
 
 
-def _context(profile: EngineProfile, seed: int) -> GovernorContext:
+def _context(profile: EngineProfile, seed: int, *, armed: bool) -> GovernorContext:
+    """What a governor may know: the engine's limits, and the cost model's own step times (marked a model)."""
     limits = DepthLimits(profile.k_max, profile.scheduler.max_num_seqs, profile.penalties.capture_sizes or ())
-    return GovernorContext(limits, seed, None, profile.binding.drafter_class)
+    return GovernorContext(
+        limits, seed, governor_profile(profile, armed=armed), profile.binding.drafter_class
+    )
 
 
 def _split_refusal(

@@ -16,7 +16,7 @@ from typing import IO
 from engines.contract import Endpoint, EngineError, EngineRequest
 
 ENGINE_NAME = "embedded engine (model)"
-START_S = 30.0
+START_S = 60.0
 STOP_S = 2.0
 _CHECKOUT = Path(__file__).parents[2]
 _TAIL_LINES = 12
@@ -40,12 +40,10 @@ class EmbeddedEngine:
             process = await self._start(request, log)
             try:
                 yield await _ready(process, log)
-                if process.returncode is not None:
-                    raise EngineError(
-                        f"the embedded engine died in mid-run ({_ending(process)}): {_tail(log)}"
-                    )
             finally:
-                await _stop(process)
+                code = await _stop(process)
+            if code:
+                raise EngineError(f"the embedded engine died in mid-run ({_ending(process)}): {_tail(log)}")
 
     async def _start(self, request: EngineRequest, log: IO[bytes]) -> asyncio.subprocess.Process:
         """In a session of its own: Ctrl-C reaches this process alone, the group is ours to end. The pipe on
@@ -106,14 +104,18 @@ async def _ready(process: asyncio.subprocess.Process, log: IO[bytes]) -> Endpoin
     )
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """SIGTERM to the group, SIGKILL when that is not enough or when we are cancelled again while waiting."""
+async def _stop(process: asyncio.subprocess.Process) -> int | None:
+    """SIGTERM to the group; SIGKILL when that is not enough, or when we are cancelled again while waiting.
+
+    Returns the exit code, None when it took SIGKILL. A sound server ends on SIGTERM with 0, so any other code
+    is of a death before (asyncio may learn of that late: `returncode` alone would miss it).
+    """
     try:
         if process.returncode is None:
             _signal_group(process, signal.SIGTERM)
-            await asyncio.wait_for(process.wait(), STOP_S)
+        return await asyncio.wait_for(process.wait(), STOP_S)
     except TimeoutError:
-        pass
+        return None
     finally:
         if process.returncode is None:
             _signal_group(process, signal.SIGKILL)

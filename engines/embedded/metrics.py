@@ -20,6 +20,7 @@ class Gauges:
     running: int
     waiting: int
     kv_usage: float
+    max_num_seqs: int
     governor_errors: int
     journal_errors: int
 
@@ -96,6 +97,7 @@ class EngineMetrics:
     def _own(self, totals: Totals, gauges: Gauges) -> Iterable[Family]:
         one, own = self._one, "depthgate:"
         yield f"{own}model_info", "gauge", "This engine's timing is computed, not measured", [(self._info, 1)]
+        yield f"{own}max_num_seqs", "gauge", "Requests that run at once", one(gauges.max_num_seqs)
         yield f"{own}engine_steps_total", "counter", "Steps", one(totals.steps)
         yield f"{own}engine_lag_seconds", "gauge", "Wall clock behind the model, last step", one(self.lag_s)
         yield f"{own}engine_lag_max_seconds", "gauge", "Worst since the server started", one(self.lag_max_s)

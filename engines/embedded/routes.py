@@ -174,6 +174,7 @@ class EngineRoutes:
             running=core.running,
             waiting=core.waiting,
             kv_usage=1.0 - core.kv_blocks_free / core.kv_blocks_total,
+            max_num_seqs=core.limits.max_num_seqs,
             governor_errors=self._assembled.guard.errors,
             journal_errors=self._journal.errors,
         )

@@ -26,6 +26,7 @@ from engines.contract import EngineError
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from engines.embedded.assembly import Assembled
     from engines.embedded.journal import StepJournal
     from engines.embedded.profile import EngineProfile
 
@@ -44,6 +45,7 @@ class ServeSettings:
     port: int = 0
     seed: int = 0
     steps_path: Path | None = None
+    trace_path: Path | None = None
     watch_stdin: bool = False
 
 
@@ -60,14 +62,10 @@ def serve(settings: ServeSettings) -> int:
 async def _serve(settings: ServeSettings) -> int:
     from aiohttp import web
 
-    from engines.embedded.assembly import assemble
     from engines.embedded.routes import EngineRoutes
 
-    assembled = assemble(
-        settings.profile, settings.governor, settings.options, settings.engine_options, settings.seed
-    )
+    assembled, journal = _opened(settings)
     ending: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    journal = _open_journal(settings.steps_path)
     routes = EngineRoutes(assembled, journal, settings.seed, crashed=lambda: _end(ending, 1))
     runner = web.AppRunner(
         routes.application(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
@@ -87,12 +85,16 @@ async def _serve(settings: ServeSettings) -> int:
     finally:
         routes.stop()
         await journal.close()
+        if assembled.recorder is not None:
+            assembled.recorder.close()
         await runner.cleanup()
 
 
 async def _listen(runner: web.AppRunner, host: str, port: int) -> str:
     from aiohttp import web
 
+    if not 0 <= port <= 65535:  # uvloop would take it modulo 65536
+        raise EngineError(f"--port {port}: must be 0 to 65535; 0 takes a free one")
     try:
         await web.TCPSite(runner, host, port).start()
     except OSError as error:
@@ -103,19 +105,22 @@ async def _listen(runner: web.AppRunner, host: str, port: int) -> str:
         raise EngineError(
             f"cannot listen on {host} port {port}: {error.strerror or error}; check --host and --port"
         ) from error
-    except OverflowError as error:
-        raise EngineError(f"--port {port}: must be 0 to 65535; 0 takes a free one") from error
     bound = runner.addresses[0]
     return f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}"
 
 
-def _open_journal(path: Path | None) -> StepJournal:
+def _opened(settings: ServeSettings) -> tuple[Assembled, StepJournal]:
+    """The engine, and where its steps go."""
+    from engines.embedded.assembly import assemble
     from engines.embedded.journal import StepJournal
 
+    arm = (settings.profile, settings.governor, settings.options, settings.engine_options, settings.seed)
     try:
-        return StepJournal(path)
+        return assemble(*arm, settings.trace_path), StepJournal(settings.steps_path)
     except OSError as error:
-        raise EngineError(f"--steps {path}: {error.strerror}; name a file in a folder that exists") from error
+        raise EngineError(
+            f"cannot write {error.filename} ({error.strerror}); name a file in a folder that exists"
+        ) from error
 
 
 def _end(ending: asyncio.Future[int], code: int) -> None:
@@ -196,6 +201,7 @@ def _settings(arguments: Sequence[str] | None) -> ServeSettings:
     parser.add_argument("--port", type=int, default=0, help="0 (default): a free one")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=Path, help="append StepRecords to this file, as JSON lines")
+    parser.add_argument("--trace", type=Path, help="write what the governor saw to this file, for replay")
     parser.add_argument("--watch-stdin", action="store_true", help="end when stdin is closed")
     given = parser.parse_args(arguments)
     return ServeSettings(
@@ -207,6 +213,7 @@ def _settings(arguments: Sequence[str] | None) -> ServeSettings:
         port=given.port,
         seed=given.seed,
         steps_path=given.steps,
+        trace_path=given.trace,
         watch_stdin=given.watch_stdin,
     )
 

@@ -1,0 +1,207 @@
+"""Probing a running server: what it is, and what to do when it is not what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from engines.contract import Endpoint, EngineError, EngineRequest
+from engines.openai_http import OpenAIEngine, base_url
+from engines.registry import ENGINES, build_engine
+from suites.model import Arm, EngineSpec
+from tests.engines.serving import PROFILE, serving
+
+pytestmark = pytest.mark.http
+
+REQUEST = EngineRequest(arm="a", governor="off")
+Answer = Callable[[web.Request], web.Response]
+
+
+def models(*ids: str, owner: str = "vllm") -> Answer:
+    return lambda _: web.json_response({"data": [{"id": one, "owned_by": owner} for one in ids]})
+
+
+def status(code: int, text: str = "") -> Answer:
+    return lambda _: web.Response(status=code, text=text)
+
+
+@asynccontextmanager
+async def server(routes: dict[str, Answer]) -> AsyncIterator[tuple[str, list[web.Request]]]:
+    seen: list[web.Request] = []
+
+    async def any_route(request: web.Request) -> web.Response:
+        seen.append(request)
+        return routes.get(request.path, status(404))(request)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", any_route)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", seen
+    finally:
+        await runner.cleanup()
+
+
+def probe(routes: dict[str, Answer], model: str | None = None, suffix: str = "") -> Endpoint:
+    async def run() -> Endpoint:
+        async with (
+            server(routes) as (url, _),
+            OpenAIEngine(url + suffix, model).serve(REQUEST) as endpoint,
+        ):
+            return endpoint
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
+def test_picks_the_only_model(suffix: str) -> None:
+    endpoint = probe({"/v1/models": models("m"), "/health": status(200)}, suffix=suffix)
+    assert (endpoint.model, endpoint.engine, endpoint.is_model, endpoint.profile) == (
+        "m",
+        "vllm",
+        False,
+        None,
+    )
+    assert not endpoint.base_url.endswith(("/", "/v1"))
+
+
+def test_a_named_model_needs_no_model_route() -> None:
+    endpoint = probe({}, model="mine")
+    assert (endpoint.model, endpoint.engine) == ("mine", "openai-compatible server")
+
+
+@pytest.mark.parametrize(
+    ("routes", "model", "words"),
+    [
+        ({"/v1/models": models("a", "b")}, None, "serves a, b; name one"),
+        ({"/v1/models": models(*[f"m{i}" for i in range(9)])}, None, "and 3 more"),
+        ({"/v1/models": models()}, None, "serves no model"),
+        ({"/v1/models": models("llama-8b")}, "llama-8", "did you mean 'llama-8b'"),
+        ({"/v1/models": models("x\x1b[31m\ny", "b")}, None, r"x\?\[31m\?y, b"),
+        ({"/v1/models": status(401)}, None, "OPENAI_API_KEY"),
+        ({"/v1/models": status(404)}, None, "OpenAI-compatible"),
+        ({"/v1/models": status(302)}, None, "302"),
+        ({"/v1/models": status(200, "<html>")}, None, "not JSON"),
+        ({"/v1/models": status(200, "[]")}, None, "no list"),
+        ({"/v1/models": status(200, '{"data": [3, {"id": 4}]}')}, None, "serves no model"),
+        ({"/v1/models": models("m"), "/health": status(503)}, None, "/health says 503"),
+    ],
+)
+def test_refusals_say_what_to_do(routes: dict[str, Answer], model: str | None, words: str) -> None:
+    with pytest.raises(EngineError, match=words) as caught:
+        probe(routes, model)
+    assert "\n" not in str(caught.value)
+
+
+def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(EngineError, match=r"no connection .*start the server"):
+        asyncio.run(OpenAIEngine(f"http://127.0.0.1:{port}").probe())
+
+
+def test_something_that_is_no_http_server() -> None:
+    async def run() -> None:
+        async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"SSH-2.0-OpenSSH\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(babble, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            await OpenAIEngine(f"http://127.0.0.1:{port}").probe()
+
+    with pytest.raises(EngineError, match="is that an HTTP server"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("localhost:8000", "not an http"),
+        ("ftp://x", "not an http"),
+        ("http://", "not an http"),
+        ("http://x:99999", "http://HOST:PORT"),
+        ("http://user:secret@x", "no credentials"),
+        ("http://x/?key=secret", "no credentials"),
+    ],
+)
+def test_bad_urls(url: str, words: str) -> None:
+    with pytest.raises(EngineError, match=words) as caught:
+        base_url(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_key_goes_into_the_header_alone_and_follows_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+
+    async def run() -> tuple[list[str | None], list[str | None]]:
+        async with server({"/v1/models": models("m")}) as (elsewhere, stolen):
+            away: Answer = lambda _: web.Response(status=307, headers={"Location": f"{elsewhere}/v1/models"})  # noqa: E731
+            async with server({"/v1/models": away}) as (url, seen):
+                with pytest.raises(EngineError, match="307") as caught:
+                    await OpenAIEngine(url).probe()
+                assert "secret" not in str(caught.value)
+            return [r.headers.get("Authorization") for r in seen], [r.headers.get("x") for r in stolen]
+
+    keys, stolen = asyncio.run(run())
+    assert set(keys) == {"Bearer sk-secret"}
+    assert stolen == []
+
+
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-\nsecret")
+    with pytest.raises(EngineError, match="set it anew") as caught:
+        probe({"/v1/models": models("m")})
+    assert "secret" not in str(caught.value)
+
+
+def test_recognises_an_embedded_engine_at_the_other_end() -> None:
+    async def run() -> Endpoint:
+        async with serving() as served:
+            return await OpenAIEngine(served.url).probe()
+
+    endpoint = asyncio.run(run())
+    assert endpoint.is_model
+    assert endpoint.engine == "embedded engine (model)"
+    assert endpoint.profile == PROFILE
+    assert endpoint.drafter_class == "eagle"
+
+
+def test_recognises_an_embedded_engine_whose_metrics_are_hidden() -> None:
+    endpoint = probe({"/v1/models": models("m", owner="depthgate embedded engine (model)")})
+    assert endpoint.is_model
+    assert endpoint.profile is None
+
+
+ARM = Arm("off", "off")
+
+
+def test_registry_builds_both_kinds() -> None:
+    assert set(ENGINES) == {"embedded", "openai"}
+    build_engine(EngineSpec("embedded", profile=PROFILE), ARM)
+    build_engine(EngineSpec("openai"), Arm("off", "off", url="http://a:1"))
+    build_engine(EngineSpec("openai", url="http://a:1"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (EngineSpec("embeded", profile=PROFILE), "did you mean 'embedded'"),
+        (EngineSpec("zzz"), "known: embedded, openai"),
+        (EngineSpec("embedded"), "no profile"),
+        (EngineSpec("openai"), "arm 'off' has no url"),
+        (EngineSpec("openai", url="nope"), "not an http"),
+    ],
+)
+def test_registry_refusals(spec: EngineSpec, words: str) -> None:
+    with pytest.raises(EngineError, match=words):
+        build_engine(spec, ARM)
