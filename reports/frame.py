@@ -20,7 +20,7 @@ def cells_frame(judgement: Judgement) -> pd.DataFrame:
     """One row per cell, sorted by arm (the baseline first) and concurrency; unknown is missing (NA).
 
     Columns: arm, concurrency, repeats; for each metric M (seconds, tokens/s): M, M_low, M_high and M_ratio,
-    M_ratio_low, M_ratio_high (to the baseline); requests_OUTCOME; acceptance_class_CLASS,
+    M_ratio_low, M_ratio_high (to the baseline); requests_OUTCOME; acceptance_length_class_CLASS,
     acceptance_position_P (from 1); switches_per_1k_steps; invalid, notes (sentences joined by "; ").
     """
     import pandas as pd
@@ -55,7 +55,10 @@ def _row(cell: CellFigures) -> dict[str, object]:
         **{metric: _known(point) for metric, point in cell.points.items() if not cell.figures.get(metric)},
         **_intervals(cell.ratios, "_ratio"),
         **{f"requests_{outcome}": count for outcome, count in cell.requests.items()},
-        **{f"acceptance_class_{name}": _known(share) for name, share in cell.acceptance_by_class.items()},
+        **{
+            f"acceptance_length_class_{name}": _known(share)
+            for name, share in cell.acceptance_by_class.items()
+        },
         **{
             f"acceptance_position_{at}": _known(s)
             for at, s in enumerate(cell.acceptance_by_position, start=1)

@@ -96,10 +96,12 @@ def add_series(figure: go.Figure, series: Series) -> None:
     """The band below, the line above it, crosses for invalid points."""
     for run in _known_runs({c: band for c, band in series.bands.items() if c not in series.invalid}):
         _add_band(figure, series, run)
-    _add_line(figure, series, {c: value for c, value in series.points.items() if c not in series.invalid})
+    good = {c: value for c, value in series.points.items() if c not in series.invalid}
+    if good:
+        _add_line(figure, series, good)
     bad = {c: value for c, value in series.points.items() if c in series.invalid and value is not None}
     if bad:
-        _add_crosses(figure, series, bad)
+        _add_crosses(figure, series, bad, showlegend=not good)
 
 
 def _known_runs(points: Mapping[int, Interval | None]) -> list[list[tuple[int, Interval]]]:
@@ -145,14 +147,14 @@ def _add_line(figure: go.Figure, series: Series, points: Mapping[int, float | No
     )
 
 
-def _add_crosses(figure: go.Figure, series: Series, points: Mapping[int, float]) -> None:
+def _add_crosses(figure: go.Figure, series: Series, points: Mapping[int, float], *, showlegend: bool) -> None:
     figure.add_scatter(
         x=list(points),
         y=list(points.values()),
         customdata=[plot_text(series.hover.get(c, "")) for c in points],
         name=plot_text(f"{series.name}, invalid"),
         legendgroup=plot_text(series.name),
-        showlegend=False,
+        showlegend=showlegend,
         mode="markers",
         marker={"symbol": "x-thin-open", "size": 11, "color": series.style.colour, "line": {"width": 2}},
         hovertemplate="%{customdata}<extra></extra>",
@@ -160,9 +162,9 @@ def _add_crosses(figure: go.Figure, series: Series, points: Mapping[int, float])
 
 
 def series_values(series: Iterable[Series]) -> list[float]:
-    """Every known point and band end, for an axis to hold."""
+    """Every known point and the ends of every band that is drawn, for an axis to hold."""
     points = [value for each in series for value in each.points.values() if value is not None]
-    bands = [band for each in series for band in each.bands.values() if band is not None]
+    bands = [band for each in series for c, band in each.bands.items() if band and c not in each.invalid]
     return [*points, *(end for band in bands for end in (band.low, band.high))]
 
 

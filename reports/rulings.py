@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.judgement import BudgetVerdict, Ruling
+from reports.judgement import BudgetVerdict, Judgement, Ruling
 
 WORST_FIRST = (Ruling.BROKEN, Ruling.INVALID, Ruling.INCONCLUSIVE, Ruling.KEPT)
 
@@ -17,3 +17,10 @@ def worst_rulings(verdicts: Iterable[BudgetVerdict], metric: str) -> dict[tuple[
             where = (verdict.arm, verdict.concurrency)
             worst[where] = min(worst.get(where, Ruling.KEPT), verdict.ruling, key=WORST_FIRST.index)
     return worst
+
+
+def headline_matter(judgement: Judgement) -> str:
+    """The headline without its opening "Broken (partial run): ", for where the ruling stands beside it."""
+    opening, colon, matter = judgement.headline.partition(": ")
+    repeats = colon and opening.lower().startswith(judgement.ruling.value)
+    return matter[:1].upper() + matter[1:] if repeats else judgement.headline

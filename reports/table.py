@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from reports.formats import METRIC_FORMATS, RULING_MARKS, UNKNOWN, cell_text, percent, ratio_interval
+from reports.formats import METRIC_FORMATS, RULING_MARKS, cell_point, cell_text, percent, ratio_interval
 from reports.judgement import CellFigures, Judgement, Ruling
 from reports.markup import showable
 from reports.progress import RunProgress
 from reports.reproduction import ReproductionSummary
-from reports.rulings import worst_rulings
+from reports.rulings import headline_matter, worst_rulings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +36,7 @@ STYLES = {
 }
 # From this width on the table has E2E and acceptance too.
 WIDE = 120
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def stdout_console() -> Console:
@@ -70,8 +72,8 @@ def print_cells(judgement: Judgement, console: Console | None = None) -> None:
         out.print(_table(judgement, wide=out.width >= WIDE))
     else:
         out.print("No cell was measured.")
-    for remark, where in _remarks(judgement.cells).items():
-        out.print(Text(showable(f"{remark} ({_listed(where)})")))
+    for line in _remarks(judgement.cells):
+        out.print(_text(line))
     for missing in judgement.partial:
         out.print(Text(showable(f"partial: {missing}"), style="yellow"))
 
@@ -102,7 +104,7 @@ def _judgement_text(judgement: Judgement) -> str:
         f"{kept} of {len(judgement.verdicts)} budget checks kept." if judgement.verdicts else "No budgets."
     )
     partial = f" Partial: {'; '.join(judgement.partial)}." if judgement.partial else ""
-    headline = judgement.headline.rstrip(".")
+    headline = headline_matter(judgement).rstrip(".")
     return f"{judgement.ruling.value.upper()}{status}: {headline}. {budgets}{partial} Seal: {judgement.seal}"
 
 
@@ -154,21 +156,26 @@ def _text(text: str) -> Text:
     return Text(showable(text))
 
 
-def _remarks(cells: Iterable[CellFigures]) -> dict[str, list[str]]:
-    """Remark -> cells that it is about."""
-    found: dict[str, list[str]] = {}
+def _remarks(cells: Iterable[CellFigures]) -> list[str]:
+    """Each kind of remark once, in its first wording, with its cells; a number makes no new kind."""
+    first: dict[str, str] = {}
+    where: dict[str, dict[str, None]] = {}
     for cell in cells:
-        where = f"{cell.arm} c={cell.concurrency}"
-        for remark in (
-            *(f"! invalid: {why}" for why in cell.invalid),
-            *(f"note: {note}" for note in cell.notes),
-        ):
-            found.setdefault(remark, []).append(where)
-        failed = cell.figures.get("failure_rate")
-        if failed and failed.point > 0:
-            found.setdefault(f"failed requests: {percent(failed.point)}", []).append(where)
-    return found
+        for remark in _cell_remarks(cell):
+            kind = _NUMBER.sub("#", remark)
+            first.setdefault(kind, remark)
+            where.setdefault(kind, {})[f"{cell.arm} c={cell.concurrency}"] = None
+    return [f"{first[kind]} ({_listed(list(found))})" for kind, found in where.items()]
+
+
+def _cell_remarks(cell: CellFigures) -> list[str]:
+    failed = cell_point(cell, "failure_rate")
+    return [
+        *(f"! invalid: {why}" for why in cell.invalid),
+        *(f"failed requests: {percent(share)}" for share in [failed] if share),
+        *(f"note: {note}" for note in cell.notes),
+    ]
 
 
 def _listed(where: list[str]) -> str:
-    return ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "") or UNKNOWN
+    return ", ".join(where[:4]) + (f" and {len(where) - 4} more cells" if len(where) > 4 else "")

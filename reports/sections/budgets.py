@@ -26,7 +26,8 @@ def budgets_section(part: PagePart) -> Markup:
 
 
 def _table(part: PagePart, verdicts: list[BudgetVerdict]) -> Markup:
-    return table(HEAD, [_row(part, verdict) for verdict in verdicts], class_="budgets")
+    inner = table(HEAD, [_row(part, verdict) for verdict in verdicts], class_="budgets")
+    return tag("div", inner, class_="tall")
 
 
 def _row(part: PagePart, verdict: BudgetVerdict) -> list[Markup | str]:

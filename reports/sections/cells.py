@@ -21,7 +21,7 @@ class Column:
 
     title: str
     unit: str
-    show: Callable[[Row], Markup]
+    show: Callable[[Row], Markup | None]
     key: Callable[[Row], float | str | None]
 
 
@@ -123,12 +123,14 @@ def _requests(row: Row) -> Markup:
     return tag("span", value(text), tag("span", ", " + ", ".join(others), class_="bad") if others else None)
 
 
-def _remarks(row: Row) -> Markup:
+def _remarks(row: Row) -> Markup | None:
+    """Folded, so that a row stays a row: the summary says how it stands, the sentences open below."""
     invalid, notes = row.get("invalid"), row.get("notes")
-    spoiled = tag("span", f"invalid: {invalid}", class_="bad") if invalid else None
-    return tag(
-        "span", spoiled, " " if spoiled and notes else None, str(notes) if notes else None, class_="sentence"
-    )
+    if not invalid and not notes:
+        return None
+    summary = tag("summary", "invalid" if invalid else "note", class_="bad" if invalid else None)
+    sentences = [tag("p", str(text)) for text in (invalid, notes) if text]
+    return tag("details", summary, tag("div", sentences, class_="sentence"))
 
 
 def _number(row: Row, column: str) -> float | None:

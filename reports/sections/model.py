@@ -23,7 +23,9 @@ def model_section(part: PagePart) -> Markup:
         if part.run.model_notes
         else None
     )
-    beside = [_beside(part, reference) for reference in part.run.references if reference.tokens_per_s]
+    references = [reference for reference in part.run.references if reference.tokens_per_s]
+    sources = dict.fromkeys(reference.source for reference in references)
+    beside = [_beside(part, source, [r for r in references if r.source == source]) for source in sources]
     return card(part, "model", "What is a model and what was measured", lists, notes, beside)
 
 
@@ -58,7 +60,18 @@ def _statements(judgement: Judgement) -> tuple[list[str], list[str]]:
     ]
 
 
-def _beside(part: PagePart, reference: ReferenceSeries) -> Markup:
+def _beside(part: PagePart, source: str, references: list[ReferenceSeries]) -> Markup:
+    """One small table an arm, all from the same source."""
+    tables = [tag("div", _table(part, reference)) for reference in references]
+    return tag(
+        "div",
+        tag("h4", "Throughput beside a measured one"),
+        note(f"Measured there: {source}. Different machines: read the shape, not the last digit."),
+        tag("div", tables, class_="multiples"),
+    )
+
+
+def _table(part: PagePart, reference: ReferenceSeries) -> Markup:
     cells = part.cells_of(reference.arm)
     arm = arm_label(part, reference.arm) if reference.arm in part.styles else reference.arm
     rows: list[list[Markup | str]] = []
@@ -66,17 +79,6 @@ def _beside(part: PagePart, reference: ReferenceSeries) -> Markup:
         cell = cells.get(concurrency)
         ours = cell_point(cell, "tokens_per_s") if cell else None
         error = ratio(ours / tokens) if ours is not None and tokens > 0 else UNKNOWN
-        rows.append(
-            [
-                str(concurrency),
-                value(number(ours), "not measured in this run"),
-                number(tokens),
-                value(error),
-            ]
-        )
-    return tag(
-        "div",
-        tag("h4", arm, f" beside {reference.source}"),
-        table(("c", "this run, tokens/s", "measured there, tokens/s", "this ÷ there"), rows, class_="beside"),
-        note("Different machines: read the shape, not the last digit."),
-    )
+        shown = value(number(ours), "not measured in this run")
+        rows.append([f"c={concurrency}", shown, number(tokens), value(error)])
+    return table((arm, "here, tokens/s", "there, tokens/s", "here ÷ there"), rows, class_="beside")

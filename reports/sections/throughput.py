@@ -45,7 +45,9 @@ def throughput_section(part: PagePart) -> Markup:
         f"Line: point estimate; band: {_level(part.judgement)} interval. Both axes are logarithmic, "
         "so a constant factor is a constant distance.",
         " Crosses: invalid cells." if any(each.invalid for each in series) else "",
-        " Open markers: measured elsewhere, see “What is a model”." if part.run.references else "",
+        " Open markers: measured elsewhere, sources below under “What is a model”."
+        if part.run.references
+        else "",
     )
     drawn = figure_markup({"": figure}, "Output tokens per second against concurrency, by arm", 380)
     return card(part, "throughput", "Throughput against concurrency", drawn, explained)
@@ -122,7 +124,7 @@ def _add_budget(figure: go.Figure, bound: float) -> None:
 def _add_reference(figure: go.Figure, part: PagePart, reference: ReferenceSeries) -> None:
     points = sorted(reference.tokens_per_s.items())
     style = part.styles.get(reference.arm, ArmStyle(BASELINE, "circle"))
-    name = f"{reference.arm}, {reference.source}"
+    name = f"{reference.arm}, measured"
     figure.add_scatter(
         x=[c for c, _ in points],
         y=[tokens for _, tokens in points],
@@ -147,7 +149,8 @@ def _ratio_note(judgement: Judgement) -> str:
     if not bounds:
         return line + "The suite has no throughput budget."
     return (
-        line + "Dashed: the budget; a band wholly below it is broken, one that straddles it is inconclusive."
+        line + "Dashed: the budget; a band wholly below it is broken, one that straddles it is inconclusive. "
+        "A cross is an invalid cell."
     )
 
 

@@ -9,7 +9,7 @@ from reports.formats import RULING_MARKS, UNKNOWN, cell_point, ratio, ratio_inte
 from reports.judgement import BudgetVerdict, CellFigures, Judgement, Ruling
 from reports.markup import Markup, tag
 from reports.page_input import PagePart
-from reports.rulings import WORST_FIRST, worst_rulings
+from reports.rulings import WORST_FIRST, headline_matter, worst_rulings
 from reports.sections.blocks import arm_label, chip, scroller, value
 
 METRIC = "tokens_per_s"
@@ -45,7 +45,7 @@ def verdict_banner(part: PagePart) -> Markup:
             badge,
             class_="ruling",
         ),
-        tag("p", judgement.headline, class_="headline"),
+        tag("p", headline_matter(judgement), class_="headline"),
         tag("p", f"{meaning} {counts_as}", class_="small"),
         tag("p", f"Seal: {judgement.seal}", class_="small"),
         _counts(judgement.verdicts),

@@ -69,8 +69,8 @@ def cell(arm: str, concurrency: int, tokens_per_s: float) -> CellFigures:
         requests={"done": 3 * concurrency, "refused": 0, "failed": 0},
         figures=figures,
         ratios={} if arm == "off" else {"tokens_per_s": around(tokens_per_s / baseline, width)},
-        acceptance_by_class={"gsm8k": 0.74 if drafts else None, "chat": 0.61 if drafts else None},
-        acceptance_by_position=(0.8, 0.75) if drafts else (),
+        acceptance_by_class={"gsm8k": 2.45, "chat": 2.31} if drafts else {"gsm8k": 1.0, "chat": 1.0},
+        acceptance_by_position=(0.8, 0.6) if drafts else (),
         switches_per_1k_steps=None if arm == "off" else 6.0 if arm == "schedule" and concurrency > 4 else 0.0,
     )
 

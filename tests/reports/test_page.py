@@ -277,6 +277,23 @@ def test_partial_run_says_what_is_missing() -> None:
     assert "machine.jsonl is not there" in read(bare(partial=("machine.jsonl is not there",))).text
 
 
+def test_acceptance_names_the_arms_that_never_drafted() -> None:
+    assert "Nothing drafted, or not counted: off." in " ".join(whole().text.split())
+    assert "2.45" in whole().text
+    assert "60 %" in whole().text
+
+
+def test_measured_series_stand_beside_the_runs_own() -> None:
+    reference = replace(fake_runs.report_input().references[0], tokens_per_s={1: 115.0, 32: 3397.0})
+    page = read(fake_runs.report_input(references=(reference,)))
+    text = " ".join(page.text.split())
+    assert "c=1 230 115 2.00" in text  # schedule at c=1: 230 here, 115 there
+    assert "c=32 \u2013 3,397 \u2013" in text
+    assert [t["y"] for t in page.figures[0]["data"] if t.get("name") == "schedule, measured"] == [
+        [115.0, 3397.0]
+    ]
+
+
 def test_run_without_step_records_says_so() -> None:
     assert "no step records" in read(bare()).text
 

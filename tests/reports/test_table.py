@@ -53,6 +53,16 @@ def test_remarks_name_their_cells_once() -> None:
     assert "!1" in text
 
 
+def test_remarks_that_differ_in_numbers_are_one_line() -> None:
+    cells = tuple(
+        replace(cell, invalid=(f"repeat 0: {at}.5 ms late",))
+        for at, cell in enumerate(fake_runs.judgement().cells)
+    )
+    text = printed(fake_runs.judgement(cells=cells))
+    assert text.count("ms late") == 1
+    assert "off c=1, off c=2, off c=4, off c=5 and 17 more" in " ".join(text.split())
+
+
 def test_hostile_text_is_shown_and_does_nothing() -> None:
     hostile = "[bold]x[/]\x1b[2J\x9b31m"
     cells = tuple(replace(cell, arm=hostile, notes=(hostile,)) for cell in fake_runs.judgement().cells[:2])
@@ -72,6 +82,13 @@ def test_verdict_text_of_a_judgement() -> None:
     assert "7 of 14 budget checks kept." in text
     assert "cells.jsonl is torn" in text
     assert "\n" not in text
+
+
+def test_verdict_text_says_the_ruling_once() -> None:
+    text = render_verdict_text(
+        fake_runs.judgement(headline="Broken (exploratory, not gated): 12 of 56 budget checks")
+    )
+    assert text.startswith("BROKEN: 12 of 56 budget checks. 7 of 14")
 
 
 def test_verdict_text_of_a_reproduction() -> None:
