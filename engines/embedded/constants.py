@@ -37,8 +37,8 @@ class HostSpec:
     zero_depth_s        more of it when the drafter must run at depth 0 (penalty zero_depth_sync)
     level_sd, level_time_s   the host wanders: sd of log(level), its correlation time in engine seconds
     jitter_sd           sd of the log of what differs from step to step
-    slack_level, slack_swing   a host that waits for its device runs at this level instead of 1, and wanders by
-                        this fraction; fully so when it is ahead by `slack_margin` (a fraction of its own time)
+    slack_level, slack_swing, slack_margin   a host that waits for its device runs at this level instead of 1
+                        and wanders by this fraction; fully so when it is ahead by that fraction of its time
     """
 
     step_s: float

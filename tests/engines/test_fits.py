@@ -18,7 +18,7 @@ from engines.embedded.fits import community, h100, h200_device, h200_host
 from engines.embedded.fits.bursts import burst_tokens_per_s, measured_bursts
 from engines.embedded.fits.bursts import geometric_mean as gmean
 from engines.embedded.fits.campaign import StepRow, step_rows
-from engines.embedded.profile import EngineProfile, load_profile
+from engines.embedded.profile import EngineProfile, apply_options, load_profile
 from engines.embedded.roofline import RooflineCost, decode_shape, modelled_step_s
 from governors.contract import GraphMode
 from tests.shared_files import SHARED, shared_file
@@ -80,16 +80,6 @@ class TestReproduced:
         assert close(fit.drafter.rejection_s, H100.drafter.rejection_s)
         assert close(fit.verify_request_s, H100.host.verify_request_s)
 
-    def test_gb10(self) -> None:
-        shared_file("tables/gb10_community.json")
-        sized = community.size_gb10(GB10, SHARED)
-        assert close(sized.target.overhead_s, GB10.target.overhead_s)
-        assert sized.target.moe is not None
-        assert GB10.target.moe is not None
-        assert close(sized.target.moe.experts_effective, GB10.target.moe.experts_effective)
-        assert close(sized.host.launch_piecewise_s, GB10.host.launch_piecewise_s)
-        assert close(sized.host.zero_depth_s, GB10.host.zero_depth_s)
-
     def test_strix(self) -> None:
         shared_file("tables/strix_halo_community.json")
         sized = community.size_strix(STRIX, SHARED)
@@ -114,7 +104,7 @@ class TestH200HeldOut:
         assert max(map(abs, errors)) < 0.05
 
     def test_target_at_256_requests(self) -> None:
-        """Seen: one of four bursts waited for its host (+21 %)."""
+        """Seen: one of four bursts waited for its host and took 21 % longer than the model says."""
         rows = [row for row in h200_device.full_steps(list(bursts())) if row.concurrency == 256]
         errors = [h200_device.target_error(H200.hardware, H200.target, row) for row in rows]
         assert abs(median(errors)) < 0.05
@@ -248,19 +238,21 @@ class TestCommunity:
     """Figures that sized a constant come out; what did not size one is within 5 %."""
 
     def test_gb10_figures_that_sized_it(self) -> None:
-        assert community.tokens_per_s(GB10, 1, 2) == pytest.approx(59.6, rel=0.02)
-        assert community.tokens_per_s(GB10, 8, 2) == pytest.approx(232, rel=0.02)
-        assert community.tokens_per_s(GB10, 1, 2, armed=True) == pytest.approx(50.0, rel=0.02)
+        """Sizing again takes half a minute; that the constants still do it is what counts."""
+        assert community.burst(GB10, "k2", 1) == pytest.approx(59.6, rel=0.01)
+        assert community.burst(GB10, "k2", 8) == pytest.approx(232, rel=0.01)
+        assert community.burst(GB10, "dyn", 1) == pytest.approx(50.0, rel=0.01)
 
     def test_gb10_collapse_lies_in_the_reported_range(self) -> None:
-        step_s = modelled_step_s(GB10, 8, 0, armed=True, speculative=True)
-        assert 24 < 8 / step_s < 157
-        assert 40 < 180 * step_s < 60
+        for seed in range(4):
+            rate = burst_tokens_per_s(GB10, "dyn", 8, 100 + seed)
+            assert 24 < rate < 157
+            assert 40 < 8 * 180 / rate < 60
 
     def test_gb10_measured_mechanisms_alone_do_not_explain_it(self) -> None:
         """PIECEWISE launches and one drafter pass leave the upper end of the report, not its minute."""
-        plain = community._zero_depth(GB10, 0.0)
-        assert 8 / modelled_step_s(plain, 8, 0, armed=True, speculative=True) > 100
+        unattributed = apply_options(GB10, {"host": {"zero_depth_s": 0.0}})
+        assert community.burst(unattributed, "dyn", 8) > 100
 
     def test_strix_held_out(self) -> None:
         assert community.tokens_per_s(STRIX, 2, 0) == pytest.approx(20.14, rel=0.05)

@@ -102,7 +102,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def main(shared: Path) -> None:
-    """Prints model and measurement for every arm and concurrency: geometric means over six seeds, and rounds."""
+    """Prints model and measurement of every arm and concurrency: geometric means over seeds and rounds."""
     profile = load_profile("h200-qwen3-4b-eagle")
     measured = measured_bursts(shared / "h200" / "measured")
     for arm in ARMS:

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, least_squares
 
+from engines.embedded.fits.bursts import OUTPUT_TOKENS, burst_tokens_per_s, geometric_mean
 from engines.embedded.profile import EngineProfile, load_profile
 from engines.embedded.roofline import modelled_step_s
 
-COLLAPSED_BURST_S, BURST_STEPS = 50.0, 180  # middle of the reported 40-60 s; 180 tokens a request at depth 0
+COLLAPSED_BURST_S = 50.0  # middle of the reported 40-60 s
+SEEDS = range(12)
 
 
 def tokens_per_s(profile: EngineProfile, batch: int, depth: int, *, armed: bool = False) -> float:
@@ -35,17 +37,21 @@ def figures(shared: Path, table: str, source: str) -> dict[str, dict[str, float]
     return dict(arms)
 
 
+def burst(profile: EngineProfile, arm: str, requests: int) -> float:
+    """Output tokens/s of `requests` x 180 tokens sent at once (the issue's traffic), mean over seeds."""
+    return geometric_mean([burst_tokens_per_s(profile, arm, requests, seed) for seed in SEEDS])
+
+
 def size_gb10(profile: EngineProfile, shared: Path) -> EngineProfile:
     """overhead_s, experts_effective, launch_piecewise_s, zero_depth_s to the four figures of vllm#49548."""
     arms = figures(shared, "gb10_community.json", "/issues/49548")
     fixed, schedule = arms["fixed_2"], arms["schedule [[1,4,2],[5,512,0]]"]
-    for _ in range(20):  # the first two meet in both figures; each pass solves one at a time
-        profile = _solved(profile, _overhead, (0.0, 0.02), lambda p: tokens_per_s(p, 1, 2) - fixed["1"])
-        profile = _solved(profile, _experts, (9.0, 256.0), lambda p: tokens_per_s(p, 8, 2) - fixed["8"])
-    profile = _solved(
-        profile, _piecewise, (0.0, 0.2), lambda p: tokens_per_s(p, 1, 2, armed=True) - schedule["1"]
-    )
-    return _solved(profile, _zero_depth, (0.0, 0.4), lambda p: _collapsed_s(p) - COLLAPSED_BURST_S)
+    for _ in range(3):  # the first two meet in both figures; each pass solves one at a time
+        profile = _solved(profile, _overhead, (0.0, 0.02), lambda p: burst(p, "k2", 1) - fixed["1"])
+        profile = _solved(profile, _experts, (9.0, 256.0), lambda p: burst(p, "k2", 8) - fixed["8"])
+    profile = _solved(profile, _piecewise, (0.02, 0.1), lambda p: burst(p, "dyn", 1) - schedule["1"])
+    collapsed = 8 * OUTPUT_TOKENS / COLLAPSED_BURST_S
+    return _solved(profile, _zero_depth, (0.0, 0.4), lambda p: burst(p, "dyn", 8) - collapsed)
 
 
 def _solved(
@@ -54,11 +60,7 @@ def _solved(
     bounds: tuple[float, float],
     excess: Callable[[EngineProfile], float],
 ) -> EngineProfile:
-    return placed(profile, brentq(lambda value: excess(placed(profile, value)), *bounds))
-
-
-def _collapsed_s(profile: EngineProfile) -> float:
-    return BURST_STEPS * modelled_step_s(profile, 8, 0, armed=True, speculative=True)
+    return placed(profile, brentq(lambda value: excess(placed(profile, value)), *bounds, rtol=1e-4))
 
 
 def _overhead(profile: EngineProfile, value: float) -> EngineProfile:
@@ -112,11 +114,10 @@ def main(shared: Path) -> None:
     """Prints the sized constants and every figure beside the model's."""
     gb10 = size_gb10(load_profile("gb10-qwen3.5-122b-mtp"), shared)
     print(gb10.target.overhead_s, gb10.target.moe, gb10.host.launch_piecewise_s, gb10.host.zero_depth_s)
-    for batch in (1, 2, 4, 8, 16):
-        off, fixed = (tokens_per_s(gb10, batch, depth) for depth in (0, 2))
-        armed = tokens_per_s(gb10, batch, 2, armed=True)
-        zero = batch / modelled_step_s(gb10, batch, 0, armed=True, speculative=True)
-        print(f"gb10 {batch}: off {off:.1f}, K2 {fixed:.1f}; schedule armed: K2 {armed:.1f}, K0 {zero:.1f}")
+    for requests in (1, 4, 5, 8, 16):
+        rates = {arm: round(burst(gb10, arm, requests), 1) for arm in ("nospec", "k2", "dyn")}
+        print("gb10", requests, rates)
+    print("gb10 8, zero_depth_s = 0:", burst(_zero_depth(gb10, 0.0), "dyn", 8))
     strix = size_strix(load_profile("strix-halo-27b-mtp"), shared)
     print(strix.hardware, strix.acceptance.by_class)
     arms = figures(shared, "strix_halo_community.json", "/pull/27342")
