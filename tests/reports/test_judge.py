@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,12 @@ from reports.judge import judge_run, overall
 from reports.judgement import BudgetVerdict, Interval, Judgement, Ruling
 from reports.steps import depth_traces
 from reports.throughputs import read_throughputs
-from suites.model import Budget, Suite
+from suites.model import Budget, LoadSpec, Suite
 from tests.reports.hand_made import (
     burst,
     cell,
     failure,
+    request,
     step,
     suite,
     write_lines,
@@ -230,6 +232,23 @@ def test_one_repeat_of_one_burst_shows_no_spread(tmp_path: Path) -> None:
     assert judgement.cells[0].figures["tokens_per_s"] is None
     assert judgement.cells[0].points["tokens_per_s"] == 1.0
     assert any(note.startswith("one repeat") for note in judgement.cells[0].notes)
+
+
+def test_one_repeat_of_a_closed_loop_is_drawn_from_slices_of_its_window(tmp_path: Path) -> None:
+    """10 tokens a second for 10 s, then 10 s with 12.5: 11.25 on the whole, and an interval about it."""
+    of = replace(suite(repeats=1, points=(1,)), load=LoadSpec((1,), duration_s=20.0))
+    run = write_run(tmp_path / "run", of, FAST)
+    times = [index / 10 for index in range(100)] + [10 + index / 12.5 for index in range(125)]
+    for arm in ("off", "fast"):
+        record = request(times_s=times, tokens=[1] * 225, arm=arm)
+        write_lines(run / f"requests/{arm}.c1.r0.jsonl", [record])
+    write_lines(run / "cells.jsonl", [cell(0.0, 20.0, arm=arm, requests=1) for arm in ("off", "fast")])
+    judgement = _judged(run)
+    found = judgement.cells[0].figures["tokens_per_s"]
+    assert found is not None
+    assert found.point == 11.25
+    assert 10.0 < found.low < 11.25 < found.high < 12.5
+    assert judgement.cells[1].ratios["tokens_per_s"] is not None
 
 
 def test_a_suite_without_budgets_is_not_kept(tmp_path: Path) -> None:

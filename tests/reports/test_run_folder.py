@@ -127,3 +127,20 @@ def test_cells_of_other_arms_and_paths_in_names_are_left_out(run: Path) -> None:
 def test_requests_of_another_cell_are_not_taken(run: Path) -> None:
     (run / "requests/fast.c1.r1.jsonl").write_bytes((run / "requests/off.c1.r1.jsonl").read_bytes())
     assert any("holds requests of another cell" in sentence for sentence in judge_run(run).partial)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"chunk_tokens": [1]},
+        {"chunk_tokens": [-1] + [1] * 9},
+        {"output_tokens": 2**62},
+        {"done_s": 1.7e308, "due_s": 1.7e308},
+    ],
+)
+def test_numbers_that_cannot_be_are_not_figures(run: Path, change: dict[str, object]) -> None:
+    file = run / "requests/fast.c1.r1.jsonl"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change) + "\n")
+    judgement = judge_run(run)
+    assert any("holds times or counts that cannot be" in sentence for sentence in judgement.partial)
+    assert judgement.ruling is not Ruling.KEPT
