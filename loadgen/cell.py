@@ -59,7 +59,7 @@ async def drive_cell(
     raises CancelledError. What `on_record` raises ends the cell likewise.
     """
     settings = settings or ClientSettings(route=load.route, timeout_s=load.timeout_s)
-    scribe = Scribe(on_record)
+    scribe = Scribe(on_record, clock)
     async with Client(endpoint, settings, clock) as client:
         await client.connect(key.concurrency)
         before = read_metrics(await client.get("/metrics"))

@@ -48,7 +48,7 @@ class Reads:
         self._head = b""
         self._pieces: list[bytes] = []
         self._unparsed = 0
-        self._reader = TranscriptReader()
+        self._reader: TranscriptReader | None = None  # made with the first parse: most of an empty one's cost
 
     @property
     def total(self) -> int:
@@ -74,19 +74,20 @@ class Reads:
 
     def transcript(self, max_tokens: int) -> Transcript:
         """Parses what is left; the expensive part, kept off the moments when streams are read."""
-        self._parse()
-        return self._reader.transcript(max_tokens)
+        return self._parse().transcript(max_tokens)
 
     def arrivals(self, offsets: Sequence[int]) -> tuple[float, ...]:
         """When the byte before each stream offset had arrived."""
         return tuple(self.times[bisect_left(self.ends, offset)] for offset in offsets)
 
-    def _parse(self) -> None:
+    def _parse(self) -> TranscriptReader:
         body = b"".join(self._pieces)
         self._head = (self._head + body[:HEAD])[:HEAD]
         self._pieces.clear()
         self._unparsed = 0
-        self._reader.feed(body)
+        reader = self._reader = self._reader or TranscriptReader()
+        reader.feed(body)
+        return reader
 
 
 class StampingHandler(ResponseHandler):

@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from loadgen.exchange import Ask, Exchange, record_of
+from loadgen.reads import Clock
 from loadgen.records import Outcome, RequestRecord
 
+SLICE_S = 0.0005  # of parsing between two looks at the sockets
 BACKLOG = 4096  # exchanges that may wait unparsed; beyond it each one is parsed at once
 
 
@@ -19,8 +21,9 @@ class Scribe:
     What `on_record` raises (a full disk) ends the block of `writing` and so the load.
     """
 
-    def __init__(self, on_record: Callable[[RequestRecord], None]) -> None:
+    def __init__(self, on_record: Callable[[RequestRecord], None], clock: Clock) -> None:
         self._on_record = on_record
+        self._clock = clock
         self._waiting: deque[tuple[Ask, Exchange]] = deque()
         self._more = asyncio.Event()
         self._broken = False
@@ -52,8 +55,15 @@ class Scribe:
             await self._more.wait()
             self._more.clear()
             while self._waiting:
-                self._write_one()
+                self._write_some()
                 await asyncio.sleep(0)
+
+    def _write_some(self) -> None:
+        """One record at least, then more while the slice lasts: sockets wait no longer than that."""
+        until_s = self._clock() + SLICE_S
+        self._write_one()
+        while self._waiting and self._clock() < until_s:
+            self._write_one()
 
     def _write_one(self) -> None:
         record = record_of(*self._waiting.popleft())
