@@ -23,6 +23,7 @@ VERBS = {
     "replay": "depthgate.verbs.replay",
 }
 INTERRUPTED = 130
+MACHINE_AT_FAULT = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,10 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if not _is_usage(error):
+        code = _exit_code(error)
+        if code is None:
             raise
         print(f"depthgate: error: {_one_line(error)}", file=sys.stderr)
-        return USAGE
+        return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,20 +72,26 @@ def _add_verb(
     parser.set_defaults(verb_main=module.main)
 
 
-def _is_usage(error: Exception) -> bool:
-    """Errors that a user can mend: imported only once one was raised, so that --help stays fast."""
+def _exit_code(error: Exception) -> int | None:
+    """Of errors that a user can mend; None = a fault of ours. Imports come late, so that --help stays fast."""
     from engines.contract import EngineError
     from engines.embedded.profile import ProfileError
     from governors.registry import GovernorError
     from governors.trace_line import TraceError
+    from loadgen.journal import JournalError
     from loadgen.traffic import TrafficError
+    from reports.run_folder import RunFolderError
     from suites.model import SuiteError
 
-    kinds = (UsageError, EngineError, GovernorError, ProfileError, SuiteError, TraceError, TrafficError)
-    return isinstance(error, kinds)
+    if isinstance(error, JournalError):
+        return MACHINE_AT_FAULT
+    named = (EngineError, GovernorError, ProfileError, RunFolderError, SuiteError, TraceError, TrafficError)
+    return USAGE if isinstance(error, (UsageError, OSError, *named)) else None
 
 
 def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split())
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from depthgate.exits import UsageError
+from depthgate.loop import run_loop
 from depthgate.plan import RunPlan, new_run_dir, on_profile, on_urls
+from loadgen.traffic import TrafficMix
 from suites.canonical import content, suite_sha256
 from suites.locate import find_suite
 from suites.model import Suite
@@ -64,13 +66,10 @@ def plan_run(
             f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
         )
     changed = overrides.apply(suite)
-    if clock == "virtual" and changed.engine.kind != "embedded":
-        raise UsageError(
-            f"--clock virtual: engine {changed.engine.kind!r} has only a wall clock; drop --clock"
-        )
-    check_arms(changed)
+    check_arms(changed, clock)
     return RunPlan(
         suite=changed,
+        mix=TrafficMix(changed.traffic, changed.seed),
         canonical=content(changed),
         sha256=suite_sha256(changed),
         seal=_seal_of(status, overrides),
@@ -93,13 +92,18 @@ def _seal_of(status: SealStatus, overrides: Overrides) -> dict[str, object]:
     }
 
 
-def check_arms(suite: Suite) -> None:
-    """Builds every arm once, so that a bad option is an error now and not after half of the run."""
-    if suite.engine.kind != "embedded":
-        return
+def check_arms(suite: Suite, clock: str) -> None:
+    """Builds every arm, or asks its server, so that a fault is said now and not after half of the run."""
     from engines.embedded.assembly import assemble
+    from engines.openai_http import OpenAIEngine
+    from engines.registry import build_engine
 
-    for arm in suite.arms:
+    for engine in [build_engine(suite.engine, arm) for arm in suite.arms]:
+        if isinstance(engine, OpenAIEngine):
+            run_loop(engine.probe)
+    if clock == "virtual" and suite.engine.kind != "embedded":
+        raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")
+    for arm in suite.arms if suite.engine.kind == "embedded" else ():
         assemble(suite.engine.profile or "", arm.governor, arm.options, suite.engine.options, suite.seed)
 
 

@@ -58,6 +58,8 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
             raise UsageError(f"--{flag.replace('_', '-')} {value}: must be 1 or more")
     if not args.timeout > 0:
         raise UsageError(f"--timeout {args.timeout}: must be above 0 seconds")
+    if args.prompts is not None and not args.prompts.is_file():
+        raise UsageError(f"--prompts {args.prompts}: no such file; a prompt a line, or JSONL, CSV, parquet")
     return LoadSettings(
         url=checked_url("--url", args.url),
         concurrency=args.concurrency,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 from loadgen.records import CellKey
+from loadgen.traffic import TrafficMix
 from suites.model import Arm, EngineSpec, Suite
 
 CLOCKS = ("wall", "virtual")
@@ -17,9 +18,12 @@ CLOCKS = ("wall", "virtual")
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """`seal`: state and sentence as `suites.seal` gives them, kept in the manifest for the judge."""
+    """`seal`: state and sentence as `suites.seal` gives them, kept in the manifest for the judge.
+
+    `mix` is read before the run folder is made: a data set that is not there is a usage error."""
 
     suite: Suite
+    mix: TrafficMix
     canonical: Mapping[str, object]
     sha256: str
     seal: Mapping[str, object]
@@ -72,7 +76,7 @@ def on_profile(suite: Suite, profile: str | None) -> Suite:
         raise UsageError(
             f"--profile {profile}: suite {suite.name!r} runs on {suite.engine.kind!r}; drop --profile"
         )
-    return replace(suite, engine=replace(suite.engine, profile=profile))
+    return replace(suite, engine=replace(suite.engine, profile=profile), drafter_class=None)
 
 
 def on_urls(suite: Suite, url: str | None, arm_urls: Mapping[str, str]) -> Suite:

@@ -16,7 +16,6 @@ from engines.registry import build_engine
 from loadgen.cell import drive_cell
 from loadgen.journal import Journal
 from loadgen.records import CellKey, CellRecord, RequestRecord
-from loadgen.traffic import TrafficMix
 from loadgen.virtual import simulate_cell
 from reports.throughput import token_spans
 from suites.model import Arm
@@ -83,7 +82,6 @@ class Run:
         self.progress = progress
         self._manifest = manifest
         self._cells = cells
-        self._mix = TrafficMix(plan.suite.traffic, plan.suite.seed)
 
     def virtual(self) -> None:
         """Every cell in virtual time, in the order of the wall clock's run."""
@@ -101,7 +99,7 @@ class Run:
             engine_options=suite.engine.options,
             key=key,
             load=suite.load,
-            prompts=self._mix.cell(key),
+            prompts=self.plan.mix.cell(key),
             seed=suite.seed,
         )
         for step in step_records:
@@ -144,7 +142,7 @@ class Run:
                 endpoint,
                 key,
                 suite.load,
-                self._mix.cell(key),
+                self.plan.mix.cell(key),
                 on_record=keep,
                 on_progress=self.progress.request_done,
                 clock=time.monotonic,

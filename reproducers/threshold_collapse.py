@@ -41,7 +41,7 @@ class Condition:
     @property
     def sentence(self) -> str:
         if self.interval is None:
-            return f"open: {self.claim}: needs at least two whole repeats of every arm"
+            return f"open: {self.claim}: needs two whole, valid repeats of every arm"
         state = "met" if self.met else "refuted" if self.refuted else "open"
         low, point, high = self.interval.low, self.interval.point, self.interval.high
         return f"{state}: {self.claim}: {point:.2f} ({low:.2f} to {high:.2f}), bar < {self.bar:g}"

@@ -79,7 +79,7 @@ def test_a_missing_arm_is_inconclusive_and_says_what_is_needed() -> None:
     summary = assess(judgement(), Throughputs(rates))
     assert summary.verdict is ReproductionVerdict.INCONCLUSIVE
     assert summary.ratio is None
-    assert "repeats of every arm" in summary.evidence[0]
+    assert "valid repeats of every arm" in summary.evidence[0]
 
 
 def test_it_names_its_report_and_figures() -> None:

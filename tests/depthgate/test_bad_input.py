@@ -1,0 +1,183 @@
+"""Bad input gets one line naming field, value and mend, exit code 2, and no run folder."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.depthgate.cli import depthgate, refusal
+
+SUITE = """
+name = "tiny"
+question = "Does it run?"
+repeats = 2
+
+[engine]
+kind = "embedded"
+profile = "h200-qwen3-4b-eagle"
+
+[load]
+mode = "burst"
+concurrency = [1, 2]
+requests_per_stream = 1
+
+[[traffic]]
+name = "gsm8k"
+max_tokens = 8
+
+[[arms]]
+name = "off"
+governor = "off"
+baseline = true
+
+[[arms]]
+name = "fixed"
+governor = "fixed"
+options = { depth = 2 }
+"""
+
+
+def suite(tmp_path: Path, text: str = SUITE, old: str = "", new: str = "") -> Path:
+    assert old in text
+    path = tmp_path / "tiny.toml"
+    path.write_text(text.replace(old, new) if old else text)
+    return path
+
+
+def run(path: Path, tmp_path: Path) -> str:
+    said = refusal("run", path, "--clock", "virtual", "--out", tmp_path / "out")
+    assert not list((tmp_path / "out").glob("tiny*"))
+    return said
+
+
+def test_unknown_suite_names_the_nearest() -> None:
+    assert "threshold-collapse" in refusal("run", "treshold-colapse")
+
+
+def test_unknown_reproducer_names_the_nearest() -> None:
+    assert "did you mean 'threshold-collapse'" in refusal("reproduce", "threshold-colapse")
+
+
+def test_unknown_profile_names_the_nearest() -> None:
+    said = refusal("reproduce", "threshold-collapse", "--profile", "gb10-qwen3.5-122b-mpt")
+    assert "gb10-qwen3.5-122b-mtp" in said
+
+
+def test_unknown_governor_names_the_nearest(tmp_path: Path) -> None:
+    said = run(suite(tmp_path, old='governor = "fixed"', new='governor = "fixd"'), tmp_path)
+    assert "fixd" in said
+    assert "did you mean 'fixed'" in said
+
+
+def test_unknown_engine_kind_names_the_nearest(tmp_path: Path) -> None:
+    said = run(suite(tmp_path, old='kind = "embedded"', new='kind = "embeded"'), tmp_path)
+    assert "embeded" in said
+    assert "embedded" in said
+
+
+def test_unknown_engine_flag() -> None:
+    assert "--engine vlm" in refusal("reproduce", "threshold-collapse", "--engine", "vlm")
+
+
+def test_depth_above_k_max(tmp_path: Path) -> None:
+    said = run(suite(tmp_path, old="depth = 2", new="depth = 99"), tmp_path)
+    assert "99" in said
+    assert "k_max" in said
+
+
+@pytest.mark.parametrize(
+    ("schedule", "mend"),
+    [
+        ("[]", "empty"),
+        ("[[1, 4]]", "3"),
+        ("[[2, 4, 2]]", "1"),
+        ("[[4, 1, 2]]", "4"),
+        ("[[1, 4, -1]]", "-1"),
+        ("[[1, 4, 2], [4, 8, 0]]", "overlap"),
+        ("[[0, 4, 2]]", "0"),
+        ('"1-4:2"', "1-4:2"),
+    ],
+)
+def test_schedule_faults(tmp_path: Path, schedule: str, mend: str) -> None:
+    text = SUITE.replace('governor = "fixed"', 'governor = "schedule"')
+    said = run(suite(tmp_path, text, "depth = 2", f"schedule = {schedule}"), tmp_path)
+    assert "schedule" in said
+    assert mend in said
+
+
+def test_missing_baseline_arm(tmp_path: Path) -> None:
+    assert "baseline" in run(suite(tmp_path, old="baseline = true", new=""), tmp_path)
+
+
+def test_a_suite_altered_after_sealing_is_refused_and_runs_as_exploratory(tmp_path: Path) -> None:
+    path = suite(tmp_path)
+    assert depthgate("seal", path).code == 0
+    path.write_text(SUITE.replace("repeats = 2", "repeats = 3"))
+    assert "altered" in run(path, tmp_path)
+    done = depthgate("run", path, "--clock", "virtual", "--exploratory", "--out", tmp_path / "out")
+    assert done.code in (1, 3)  # broken, or kept without a seal: never 0
+    assert "exploratory" in done.out
+
+
+def test_concurrency_above_max_num_seqs_queues_and_says_so(tmp_path: Path) -> None:
+    text = SUITE.replace("profile =", "options = { max_num_seqs = 1 }\nprofile =")
+    done = depthgate("run", suite(tmp_path, text), "--clock", "virtual", "--out", tmp_path / "out")
+    assert done.code in (0, 1, 3)
+    assert "queue" in done.out
+
+
+def test_an_engine_url_that_refuses(tmp_path: Path) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    said = refusal("run", "quickstart", "--engine", url, "--out", tmp_path)
+    assert str(port) in said
+    said = refusal("load", "--url", url, "--requests", "1")
+    assert str(port) in said
+
+
+def test_a_port_in_use() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        said = refusal("serve", "--port", str(held.getsockname()[1]))
+    assert "in use" in said
+
+
+def test_a_dataset_file_without_the_column(tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"frage": "Wie viel?"}\n')
+    old, new = 'name = "gsm8k"', f'name = "gsm8k"\nsource = "file:{data}"\ncolumn = "question"'
+    said = refusal("run", suite(tmp_path, old=old, new=new), "--clock", "virtual", "--out", tmp_path / "out")
+    assert "question" in said
+    assert "frage" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["serve", "--options", "{"], "--options"),
+        (["serve", "--governor", "fixed", "--options", '{"dpth": 2}'], "depth"),
+        (["serve", "--engine-options", '{"k_maxx": 2}'], "k_max"),
+        (["load", "--url", "http://127.0.0.1:9", "--requests", "0"], "--requests"),
+        (["load", "--url", "127.0.0.1:9", "--requests", "1"], "--url"),
+        (["load", "--url", "http://127.0.0.1:9", "--requests", "1", "--prompts", "absent.txt"], "absent.txt"),
+        (["reproduce", "threshold-collapse", "--repeats", "0"], "--repeats"),
+        (["reproduce", "threshold-collapse", "--arm", "of=http://127.0.0.1:9"], "off"),
+        (["reproduce", "threshold-collapse", "--arm", "off"], "--arm"),
+        (["replay", "absent.jsonl", "--governor", "fixed"], "absent.jsonl"),
+        (["judge", "absent"], "absent"),
+        (["report", "absent"], "absent"),
+        (["seal", "absent.toml"], "absent.toml"),
+    ],
+)
+def test_flags(arguments: list[str], field: str) -> None:
+    assert field in refusal(*arguments)
+
+
+def test_out_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "--out" in refusal("run", "quickstart", "--out", tmp_path / "file")
