@@ -66,7 +66,7 @@ def _beside(part: PagePart, source: str, references: list[ReferenceSeries]) -> M
     return tag(
         "div",
         tag("h4", "Throughput beside a measured one"),
-        note(f"Measured there: {source}. Different machines: read the shape, not the last digit."),
+        note(f"Tokens/s. There: {source}. Different machines: read the shape, not the last digit."),
         tag("div", tables, class_="multiples"),
     )
 
@@ -81,4 +81,4 @@ def _table(part: PagePart, reference: ReferenceSeries) -> Markup:
         error = ratio(ours / tokens) if ours is not None and tokens > 0 else UNKNOWN
         shown = value(number(ours), "not measured in this run")
         rows.append([f"c={concurrency}", shown, number(tokens), value(error)])
-    return table((arm, "here, tokens/s", "there, tokens/s", "here ÷ there"), rows, class_="beside")
+    return table((arm, "here", "there", "here ÷ there"), rows, class_="beside")
