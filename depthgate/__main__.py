@@ -73,7 +73,7 @@ def _add_verb(
 
 
 def _exit_code(error: Exception) -> int | None:
-    """Of errors that a user can mend; None = a fault of ours. Imports come late, so that --help stays fast."""
+    """Of errors that a user can mend; None = a fault of ours. Imported late: --help stays fast."""
     from engines.contract import EngineError
     from engines.embedded.profile import ProfileError
     from governors.registry import GovernorError

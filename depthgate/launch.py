@@ -56,6 +56,7 @@ def plan_run(
     *,
     exploratory: bool = False,
     reproducer: str | None = None,
+    trace: bool = False,
 ) -> RunPlan:
     """Checks all that can be checked before the first request; a usage error names the mend."""
     path = find_suite(name)
@@ -67,6 +68,8 @@ def plan_run(
         )
     changed = overrides.apply(suite)
     check_arms(changed, clock)
+    if trace and (clock == "virtual" or changed.engine.kind != "embedded"):
+        raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
     return RunPlan(
         suite=changed,
         mix=TrafficMix(changed.traffic, changed.seed),
@@ -77,6 +80,7 @@ def plan_run(
         run_dir=new_run_dir(out, changed.name),
         reproducer=reproducer,
         overrides=overrides.said(),
+        trace=trace,
     )
 
 

@@ -20,6 +20,7 @@ CLOCKS = ("wall", "virtual")
 class RunPlan:
     """`seal`: state and sentence as `suites.seal` gives them, kept in the manifest for the judge.
 
+    `trace`: engines keep observations for `depthgate replay`.
     `mix` is read before the run folder is made: a data set that is not there is a usage error."""
 
     suite: Suite
@@ -31,6 +32,7 @@ class RunPlan:
     run_dir: Path
     reproducer: str | None = None
     overrides: tuple[str, ...] = field(default=())
+    trace: bool = False
 
     @property
     def total_cells(self) -> int:
@@ -48,6 +50,10 @@ class RunPlan:
     def steps_path(self, arm: str, repeat: int) -> Path:
         """Where the engine of this arm and repeat journals its steps."""
         return self.run_dir / "steps" / f"{arm}.r{repeat}.jsonl"
+
+    def trace_path(self, arm: str, repeat: int) -> Path | None:
+        """Where the engine of this arm and repeat keeps what its governor saw; None when not asked for."""
+        return self.run_dir / "trace" / f"{arm}.r{repeat}.jsonl" if self.trace else None
 
     def requests_path(self, key: CellKey) -> Path:
         """Where the records of one cell go."""

@@ -114,5 +114,4 @@ def as_object(shown: ReportInput, run_dir: Path, page: Path) -> dict[str, object
 
 
 def _points(cell: CellFigures) -> dict[str, float | None]:
-    intervals = {name: cell.figures.get(name) for name in CELL_FIGURES}
-    return {name: interval.point if interval else None for name, interval in intervals.items()}
+    return {name: cell.points.get(name) for name in CELL_FIGURES}

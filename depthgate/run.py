@@ -121,6 +121,7 @@ class Run:
                 engine_options=suite.engine.options,
                 seed=suite.seed + repeat,
                 steps_path=self.plan.steps_path(arm.name, repeat),
+                trace_path=self.plan.trace_path(arm.name, repeat),
                 log_path=self.plan.run_dir / "logs" / f"{arm.name}.r{repeat}.log",
             )
             async with engine.serve(request) as endpoint:

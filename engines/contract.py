@@ -24,6 +24,7 @@ class EngineRequest:
     seed: int = 0
     steps_path: Path | None = None  # where the engine journals its StepRecords, if it can
     log_path: Path | None = None
+    trace_path: Path | None = None  # where the engine keeps what its governor saw, for replay, if it can
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exploratory", action="store_true", help="run a suite that was altered after sealing"
     )
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        help="keep what each governor saw, for `depthgate replay` (wall clock)",
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
     parser.add_argument("--json", action="store_true", help="print the judgement as one object")
 
@@ -51,7 +56,9 @@ def main(args: argparse.Namespace) -> int:
         url=args.engine and checked_url("--engine", args.engine),
         arm_urls=arm_urls(args.arm),
     )
-    plan = plan_run(args.suite, args.clock, args.out, overrides, exploratory=args.exploratory)
+    plan = plan_run(
+        args.suite, args.clock, args.out, overrides, exploratory=args.exploratory, trace=args.trace
+    )
     run_plan(plan, quiet=args.json)
     shown = report_input(plan.run_dir)
     page = write_page([shown], plan.run_dir / "report.html")

@@ -49,5 +49,6 @@ def main(args: argparse.Namespace) -> int:
             port=args.port,
             seed=args.seed,
             steps_path=args.steps,
+            trace_path=args.trace,
         )
     )

@@ -71,6 +71,9 @@ class EmbeddedEngine:
         if request.steps_path is not None:
             request.steps_path.parent.mkdir(parents=True, exist_ok=True)
             settings["--steps"] = str(request.steps_path)
+        if request.trace_path is not None:
+            request.trace_path.parent.mkdir(parents=True, exist_ok=True)
+            settings["--trace"] = str(request.trace_path)
         flags = [f"{name}={value}" for name, value in settings.items()]
         return [sys.executable, "-m", "engines.embedded.server", "--watch-stdin", *flags]
 

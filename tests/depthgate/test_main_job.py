@@ -120,7 +120,7 @@ def test_a_run_that_is_ended_keeps_its_records(tmp_path: Path, sent: signal.Sign
     (judgement,) = json.loads(judged.out)
     assert judgement["partial"]
     assert judgement["ruling"] != "kept"
-    assert any(cell["figures"].get("tokens_per_s") for cell in judgement["cells"])
+    assert any(cell["points"].get("tokens_per_s") for cell in judgement["cells"])
     assert depthgate("report", run_dir).code == 0
     assert no_server_left(run_dir)
 
@@ -216,6 +216,25 @@ def test_the_script_is_the_verb(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "REPRODUCED" in done.stdout
+
+
+@pytest.mark.http
+def test_a_recorded_trace_replays_bit_for_bit(tmp_path: Path) -> None:
+    """The policy that made the decisions makes them again; another one can be tried on the same course."""
+    text = SUITE.replace('name = "fixed"\ngovernor = "fixed"', 'name = "fixed"\ngovernor = "schedule"')
+    schedule = "schedule = [[1, 1, 2], [2, 512, 0]]"
+    path = tmp_path / "tiny.toml"
+    path.write_text(text.replace("depth = 2", schedule).replace("repeats = 2", "repeats = 1"))
+    depthgate("run", path, "--trace", "--out", tmp_path / "out")
+    (run_dir,) = (tmp_path / "out").iterdir()
+    options = '{"schedule": [[1, 1, 2], [2, 512, 0]]}'
+    trace = run_dir / "trace" / "fixed.r0.jsonl"
+    done = depthgate("replay", trace, "--governor", "schedule", "--options", options, "--json")
+    decided = [json.loads(line)["depth_next"] for line in done.out.splitlines()]
+    steps = [json.loads(line) for line in (run_dir / "steps" / "fixed.r0.jsonl").read_text().splitlines()]
+    assert decided == [step["depth_chosen"] for step in steps]
+    assert set(decided) == {0, 2}
+    assert "0 switches" in depthgate("replay", trace, "--governor", "fixed", "--options", '{"depth": 1}').out
 
 
 def test_every_verb_helps_with_an_example() -> None:
