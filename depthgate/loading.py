@@ -71,6 +71,8 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
         prompts=args.prompts,
         seed=args.seed,
         timeout_s=args.timeout,
+        usage=not args.no_usage,
+        continuous_usage=not args.no_usage and not args.no_continuous_usage,
     )
 
 

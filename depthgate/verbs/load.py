@@ -30,6 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=float, default=300.0, metavar="S", help="per request; default: 300 s"
     )
+    parser.add_argument("--no-usage", action="store_true", help="for a server that refuses stream_options")
+    parser.add_argument(
+        "--no-continuous-usage", action="store_true", help="for a server that refuses continuous_usage_stats"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"

@@ -12,7 +12,7 @@ import pytest
 
 from engines.contract import Endpoint
 from loadgen import closed
-from loadgen.cell import drive_cell, engine_faults, odd_counters, queue_notes
+from loadgen.cell import drive_cell, engine_faults, lateness_notes, odd_counters, queue_notes
 from loadgen.counters import EngineCounters, EngineLag
 from loadgen.journal import Journal, JournalError
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
@@ -241,13 +241,19 @@ def lag(late_s: float, max_s: float) -> EngineLag:
 
 def test_an_embedded_engine_that_fell_behind_is_no_slow_engine() -> None:
     assert list(engine_faults(None, 1.0)) == []
-    assert list(engine_faults(lag(0.1, 0.01), 1.0)) == []  # 1 ms late in steps of 10 ms
-    (behind,) = engine_faults(lag(0.3, 0.01), 1.0)
+    assert list(engine_faults(lag(0.5, 0.01), 1.0)) == []  # 5 ms late in steps of 10 ms: half a step
+    (behind,) = engine_faults(lag(0.6, 0.01), 1.0)
     assert behind.startswith(
-        "the embedded engine fell behind its model: steps of 10.00 ms ended 3.00 ms late"
+        "the embedded engine fell behind its model: steps of 10.00 ms ended 6.00 ms late"
     )
     (stalled,) = engine_faults(lag(0.1, 0.2), 1.0)
     assert stalled == "the embedded engine stalled for 0.20 s of 1.00 s; is the machine shared?"
+
+
+def test_lateness_that_moves_no_throughput_is_said() -> None:
+    assert list(lateness_notes(None)) == list(lateness_notes(lag(0.1, 0.01))) == []
+    (late,) = lateness_notes(lag(0.21, 0.01))
+    assert late == "tokens left the embedded engine late by 21% of a step on average: it is in the ITL tails"
 
 
 def test_notes() -> None:
