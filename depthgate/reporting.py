@@ -68,4 +68,6 @@ def show(shown: ReportInput, page: Path) -> None:
     console = stdout_console()
     print_cells(shown.judgement, console)
     console.print(render_verdict_text(shown.reproduction or shown.judgement), markup=False, highlight=False)
+    for sentence in shown.reproduction.evidence if shown.reproduction else ():
+        console.print(f"  {sentence}", markup=False, highlight=False)
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from reports.judgement import EXIT_CODES, Judgement, Ruling
 from reports.reproduction import ReproductionVerdict
-
-_WORST_FIRST = (Ruling.BROKEN, Ruling.INVALID, Ruling.INCONCLUSIVE, Ruling.KEPT)
+from reports.rulings import WORST_FIRST
 
 REPRODUCTION_CODES = {
     ReproductionVerdict.REPRODUCED: 0,
@@ -23,4 +22,4 @@ def exit_code(judgements: Iterable[Judgement]) -> int:
         Ruling.INCONCLUSIVE if judgement.ruling is Ruling.KEPT and not judgement.gated else judgement.ruling
         for judgement in judgements
     }
-    return next(EXIT_CODES[ruling] for ruling in _WORST_FIRST if ruling in rulings)
+    return next(EXIT_CODES[ruling] for ruling in WORST_FIRST if ruling in rulings)
