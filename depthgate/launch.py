@@ -8,7 +8,7 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
-from depthgate.plan import RunPlan, new_run_dir, on_profile, on_urls
+from depthgate.plan import RunPlan, new_run_dir, on_one_arm, on_profile, on_urls
 from loadgen.traffic import TrafficMix
 from suites.canonical import content, suite_sha256
 from suites.locate import find_suite
@@ -57,8 +57,12 @@ def plan_run(
     exploratory: bool = False,
     reproducer: str | None = None,
     trace: bool = False,
+    subject: str | None = None,
 ) -> RunPlan:
-    """Checks all that can be checked before the first request; a usage error names the mend."""
+    """Checks all that can be checked before the first request; a usage error names the mend.
+
+    `subject`: the arm that a lone server is taken for when it cannot switch governors.
+    """
     path = find_suite(name)
     suite = load_suite(path)
     status = check_seal(path)
@@ -67,6 +71,8 @@ def plan_run(
             f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
         )
     changed = overrides.apply(suite)
+    if subject and overrides.url and not overrides.arm_urls and not _switchable(overrides.url):
+        changed = on_one_arm(changed, subject)
     check_arms(changed, clock)
     if trace and (clock == "virtual" or changed.engine.kind != "embedded"):
         raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
@@ -96,6 +102,14 @@ def _seal_of(status: SealStatus, overrides: Overrides) -> dict[str, object]:
     }
 
 
+def _switchable(url: str) -> bool:
+    from engines.openai_http import OpenAIEngine
+
+    engine = OpenAIEngine(url)
+    run_loop(engine.probe)
+    return run_loop(engine.can_switch)
+
+
 def check_arms(suite: Suite, clock: str) -> None:
     """Builds every arm, or asks its server, so that a fault is said now and not after half of the run."""
     from engines.embedded.assembly import assemble
@@ -104,7 +118,7 @@ def check_arms(suite: Suite, clock: str) -> None:
 
     for engine in [build_engine(suite.engine, arm) for arm in suite.arms]:
         if isinstance(engine, OpenAIEngine):
-            run_loop(engine.probe)
+            run_loop(engine.check)
     if clock == "virtual" and suite.engine.kind != "embedded":
         raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")
     for arm in suite.arms if suite.engine.kind == "embedded" else ():

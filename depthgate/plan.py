@@ -86,7 +86,10 @@ def on_profile(suite: Suite, profile: str | None) -> Suite:
 
 
 def on_urls(suite: Suite, url: str | None, arm_urls: Mapping[str, str]) -> Suite:
-    """The suite against servers that already run: one URL an arm. Arms without a URL are left out."""
+    """The suite against servers that already run. `url` serves every arm without one of its own, in turn;
+
+    without it, arms that have no URL are left out.
+    """
     known = [arm.name for arm in suite.arms]
     for name in arm_urls:
         if name not in known:
@@ -94,6 +97,12 @@ def on_urls(suite: Suite, url: str | None, arm_urls: Mapping[str, str]) -> Suite
                 f"--arm {name}=…: suite {suite.name!r} has no such arm; it has {', '.join(known)}"
             )
     arms = tuple(
-        replace(arm, url=arm_urls.get(arm.name, url)) for arm in suite.arms if arm_urls.get(arm.name, url)
+        replace(arm, url=arm_urls.get(arm.name)) for arm in suite.arms if url or arm.name in arm_urls
     )
     return replace(suite, engine=EngineSpec(kind="openai", url=url, model=suite.engine.model), arms=arms)
+
+
+def on_one_arm(suite: Suite, name: str) -> Suite:
+    """One arm alone, its own baseline: for a server that cannot switch. Nothing compares, figures remain."""
+    (arm,) = (replace(arm, baseline=True, url=suite.engine.url) for arm in suite.arms if arm.name == name)
+    return replace(suite, arms=(arm,), budgets=())

@@ -83,7 +83,15 @@ def _overrides(request: Request) -> Overrides:
 
 
 def _run(reproducer: Reproducer, request: Request, clock: str, out: Path, overrides: Overrides) -> Path:
-    plan = plan_run(reproducer.suite, clock, out, overrides, exploratory=True, reproducer=reproducer.name)
+    plan = plan_run(
+        reproducer.suite,
+        clock,
+        out,
+        overrides,
+        exploratory=True,
+        reproducer=reproducer.name,
+        subject=reproducer.subject,
+    )
     run_plan(plan, quiet=request.as_json)
     return plan.run_dir
 

@@ -15,6 +15,7 @@ from engines.contract import Endpoint, EngineError, EngineRequest
 if TYPE_CHECKING:
     import aiohttp
 
+ARM_PATH = "/depthgate/arm"
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 PROBE_S = 10.0
 _MAX_PROBE_BYTES = 4 * 1024 * 1024
@@ -24,20 +25,59 @@ _EMBEDDED_OWNER = "depthgate embedded engine (model)"
 
 
 class OpenAIEngine:
-    """An engines.contract.Engine. A server's governor cannot be switched from here: one URL an arm.
+    """An engines.contract.Engine.
 
-    `url`: with or without /v1. `model` None: the only one that it serves. The API key comes from the
-    environment variable OPENAI_API_KEY alone, and appears in no message and no record.
+    `url`: with or without /v1. `model` None: the only one that it serves. `switch`: the server has to take
+    every arm's governor in turn (it then needs /depthgate/arm); else it is taken as it is. The API key comes
+    from the environment variable OPENAI_API_KEY alone, and appears in no message and no record.
     """
 
-    def __init__(self, url: str, model: str | None = None) -> None:
+    def __init__(self, url: str, model: str | None = None, *, switch: bool = False) -> None:
         self._url = base_url(url)
         self._model = model
+        self._switch = switch
 
     @asynccontextmanager
     async def serve(self, request: EngineRequest) -> AsyncIterator[Endpoint]:
-        """The endpoint as probed. Raises EngineError: not there, not healthy, no such API or model."""
-        yield await self.probe()
+        """The endpoint as probed. Raises EngineError: not there, not healthy, no such API, model or arm."""
+        endpoint = await self.probe()
+        if self._switch:
+            await self._to_arm(request)
+        yield endpoint
+
+    async def check(self) -> None:
+        """Before a run: probes, and asks whether a server that has to switch can."""
+        await self.probe()
+        if self._switch and not await self.can_switch():
+            raise EngineError(
+                f"{self._url}: cannot switch governors, so it serves one arm; "
+                "give a server for each: --arm NAME=URL"
+            )
+
+    async def can_switch(self) -> bool:
+        """Whether the server says which governor is in force: then it takes another."""
+        import aiohttp
+
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PROBE_S)) as session:
+            status, raw = await self._get(session, ARM_PATH)
+        return status == 200 and b'"governor"' in raw
+
+    async def _to_arm(self, request: EngineRequest) -> None:
+        import aiohttp
+
+        arm = {"governor": request.governor, "options": dict(request.options)}
+        timeout = aiohttp.ClientTimeout(total=PROBE_S)
+        async with (
+            aiohttp.ClientSession(timeout=timeout, headers=auth_headers()) as session,
+            session.post(self._url + ARM_PATH, json=arm, allow_redirects=False) as answer,
+        ):
+            if answer.status == 200:
+                return
+            said = _shown((await answer.content.read(2000)).decode("utf-8", "replace"), 300)
+        raise EngineError(
+            f"{self._url}: does not switch to arm {request.arm!r} ({answer.status}: {said}); "
+            f"give a server for each arm: --arm {request.arm}=URL"
+        )
 
     async def probe(self) -> Endpoint:
         """GET /health, /v1/models and /metrics; none of them changes anything on the server."""

@@ -42,7 +42,8 @@ def _openai(spec: EngineSpec, arm: Arm | None) -> Engine:
     if not url:
         which = f"arm {arm.name!r}" if arm is not None else "the engine"
         raise EngineError(f'engine "openai": {which} has no url; add url = "http://HOST:PORT"')
-    return OpenAIEngine(url, spec.model)
+    shared = arm is not None and arm.url is None
+    return OpenAIEngine(url, spec.model, switch=shared)
 
 
 ENGINES: dict[str, EngineEntry] = {

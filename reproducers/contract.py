@@ -12,7 +12,7 @@ from reports.reproduction import ReproductionSummary
 
 @dataclass(frozen=True, slots=True)
 class Reproducer:
-    """`suite` names a bundled suite; `assess` is pure: a judged run in, the verdict and its evidence out.
+    """`suite` names a bundled suite, `subject` its arm that shows the fault; `assess` is pure: a judged run in, the verdict and its evidence out.
 
     report     the thread, as project#number
     symptom    one sentence: what was seen
@@ -28,4 +28,5 @@ class Reproducer:
     published: str
     penalties: tuple[str, ...]
     suite: str
+    subject: str
     assess: Callable[[Judgement, Throughputs], ReproductionSummary]

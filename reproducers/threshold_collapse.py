@@ -96,6 +96,7 @@ REPRODUCER = Reproducer(
     published="GB10, 8 x 180 tokens: fixed K=2 232 tok/s in 6.3 s; schedule 24-157 tok/s in 40-60 s",
     penalties=("piecewise_downgrade", "zero_depth_sync"),
     suite="threshold-collapse",
+    subject="schedule",
     assess=assess,
 )
 

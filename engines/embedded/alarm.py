@@ -23,6 +23,9 @@ class Alarm(Protocol):
 
     def at(self, deadline_s: float) -> None: ...
 
+    def disarm(self) -> None:
+        """It does not ring until the next `at`."""
+
     def close(self) -> None: ...
 
 
@@ -44,6 +47,9 @@ class LoopAlarm:
     def at(self, deadline_s: float) -> None:
         self.close()
         self._timer = self._loop.call_later(max(0.0, deadline_s - time.monotonic()), self._ring)
+
+    def disarm(self) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._timer is not None:
@@ -78,6 +84,9 @@ class TimerfdAlarm:
         nanoseconds = max(1, round(deadline_s * 1e9))
         spec = _TimerSpec(0, 0, nanoseconds // 10**9, nanoseconds % 10**9)
         self._libc.timerfd_settime(self._fd, _TIMER_ABSTIME, ctypes.byref(spec), None)
+
+    def disarm(self) -> None:
+        self._libc.timerfd_settime(self._fd, _TIMER_ABSTIME, ctypes.byref(_TimerSpec(0, 0, 0, 0)), None)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -85,6 +85,15 @@ class Clockwork:
             self._loop.call_soon(self._wake)
         return handle
 
+    def replace_machine(self, machine: StepMachine) -> None:
+        """Another machine from the next request on. Raises RuntimeError while requests are open."""
+        if self._outlets:
+            raise RuntimeError(f"{len(self._outlets)} requests are open")
+        self._alarm.disarm()
+        self._due = None
+        self._awake = False
+        self._machine = machine
+
     def cancel(self, handle: int) -> None:
         """Frees the request and its KV blocks at once; nothing happens when it has ended already."""
         if self._outlets.pop(handle, None) is not None:

@@ -49,6 +49,16 @@ class EngineRoutes:
         self._metrics = EngineMetrics(profile.name, profile.binding.drafter_class, self.model)
         self._clockwork = Clockwork(assembled.core, self, crashed, asyncio.get_running_loop())
 
+    @property
+    def open_requests(self) -> int:
+        """Requests that run or wait."""
+        return self._clockwork.active
+
+    def install(self, assembled: Assembled) -> None:
+        """Another arm of the same profile from now on; only while no request is open."""
+        self._assembled = assembled
+        self._clockwork.replace_machine(assembled.core)
+
     def application(self) -> web.Application:
         """The routes. Errors of every kind leave in OpenAI's shape."""
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[errors_in_shape])

@@ -26,9 +26,11 @@ from engines.contract import EngineError
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from engines.embedded.arm_switch import ArmSwitch
     from engines.embedded.assembly import Assembled
     from engines.embedded.journal import StepJournal
     from engines.embedded.profile import EngineProfile
+    from engines.embedded.routes import EngineRoutes
 
 SHUTDOWN_S = 0.2  # what an open connection gets to take its last bytes
 
@@ -67,8 +69,10 @@ async def _serve(settings: ServeSettings) -> int:
     assembled, journal = _opened(settings)
     ending: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     routes = EngineRoutes(assembled, journal, settings.seed, crashed=lambda: _end(ending, 1))
+    application = routes.application()
+    _arm_switch(settings, routes).add_to(application)
     runner = web.AppRunner(
-        routes.application(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
+        application, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
     )
     await runner.setup()
     try:
@@ -107,6 +111,22 @@ async def _listen(runner: web.AppRunner, host: str, port: int) -> str:
         ) from error
     bound = runner.addresses[0]
     return f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}"
+
+
+def _arm_switch(settings: ServeSettings, routes: EngineRoutes) -> ArmSwitch:
+    """Switches keep profile, engine options and seed; a trace belongs to the arm that the server began with."""
+    from engines.embedded.arm_switch import ArmSwitch
+    from engines.embedded.assembly import assemble
+
+    return ArmSwitch(
+        settings.governor,
+        settings.options,
+        lambda governor, options: assemble(
+            settings.profile, governor, options, settings.engine_options, settings.seed
+        ),
+        routes.install,
+        lambda: routes.open_requests,
+    )
 
 
 def _opened(settings: ServeSettings) -> tuple[Assembled, StepJournal]:

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.depthgate.cli import ROOT, depthgate
+from tests.depthgate.cli import ROOT, depthgate, refusal
 from tests.depthgate.test_bad_input import SUITE
 
 FIGURES = {
@@ -83,6 +85,32 @@ def test_quickstart_over_http(tmp_path: Path) -> None:
     assert {row["tokens_are"] for row in rows} == {"continuous-usage"}
     assert all(sum(row["chunk_tokens"]) == row["output_tokens"] == 60 for row in rows)
     assert "embedded engine" in (run_dir / "report.html").read_text().lower()
+
+
+@contextmanager
+def serving(*flags: str) -> Iterator[str]:
+    """`depthgate serve` on a free port."""
+    command = [sys.executable, "-m", "depthgate", "serve", "--port", "0", *flags]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    try:
+        assert server.stdout is not None
+        yield json.loads(server.stdout.readline())["url"]
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+@contextmanager
+def without_switch(url: str) -> Iterator[str]:
+    """A server that passes everything on but /depthgate/arm: as any OpenAI-compatible server would look."""
+    script = Path(__file__).with_name("plain_server.py")
+    proxy = subprocess.Popen([sys.executable, str(script), url], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert proxy.stdout is not None
+        yield proxy.stdout.readline().strip()
+    finally:
+        proxy.terminate()
+        proxy.wait(timeout=30)
 
 
 def start(tmp_path: Path, *more: str) -> subprocess.Popen[str]:
@@ -175,6 +203,32 @@ def test_reproducing_against_urls(tmp_path: Path) -> None:
     assert found["is_model"] is True
     assert found["profile"] == "h200-qwen3-4b-eagle"
     assert found["arms"]["off"]["1"]["tokens_per_s"] > found["arms"]["schedule"]["1"]["tokens_per_s"]
+
+
+@pytest.mark.http
+def test_one_embedded_server_serves_every_arm(tmp_path: Path) -> None:
+    with serving("--engine-options", '{"k_max": 2}') as url:
+        done = depthgate("reproduce", "threshold-collapse", "--engine", url, "--repeats", "1", "--json",
+                         "--out", tmp_path)  # fmt: skip
+    found = json.loads(done.out)
+    assert found["verdict"] in ("inconclusive", "invalid"), done.err  # one repeat shows no spread
+    assert found["arms"]["off"]["8"]["acceptance_length"] == 1.0  # zero drafts
+    assert found["arms"]["fixed_2"]["8"]["acceptance_length"] > 2
+    assert found["arms"]["off"]["8"]["tokens_per_s"] > 2 * found["arms"]["schedule"]["8"]["tokens_per_s"]
+
+
+@pytest.mark.http
+def test_a_lone_server_that_cannot_switch_is_taken_for_the_schedule(tmp_path: Path) -> None:
+    """Figures of one arm, no verdict on it, and the mend; `run` refuses, since it has nothing to compare."""
+    with serving("--host", "127.0.0.1") as url, without_switch(url) as plain:
+        done = depthgate("reproduce", "threshold-collapse", "--engine", plain, "--repeats", "1", "--json",
+                         "--out", tmp_path)  # fmt: skip
+        found = json.loads(done.out)
+        said = refusal("run", "quickstart", "--engine", plain, "--out", tmp_path)
+    assert list(found["arms"]) == ["schedule"]
+    assert found["verdict"] in ("inconclusive", "invalid")
+    assert "every arm" in found["evidence"][0]
+    assert "--arm NAME=URL" in said
 
 
 @pytest.mark.http
