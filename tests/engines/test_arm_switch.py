@@ -1,4 +1,4 @@
-"""Switching the arm of a running server: between requests, from this machine, and in words when it cannot be."""
+"""Switching the arm of a running server: between requests, from this machine, else refused in words."""
 
 from __future__ import annotations
 
