@@ -115,13 +115,14 @@ def _run(part: PagePart) -> Markup:
     """One run: what it is, its verdict, then every section."""
     judgement = part.judgement
     shown_title = part.run.title or f"{judgement.suite} on {judgement.engine}"
-    banners = [verdict_banner(part), reproduction_banner(part)]
+    answers = [reproduction_banner(part), verdict_banner(part)]  # what was asked first, answered first
+    banners = [banner for banner in answers if banner is not None]
     menu = [tag("a", name, href=f"#{part.anchor}-{key}") for key, (name, _) in SECTIONS.items()]
     return tag(
         "article",
         tag("h2", shown_title),
         model_strip(part),
-        tag("div", banners, class_="banners" if banners[1] else "banners single"),
+        tag("div", banners, class_="banners" if len(banners) > 1 else "banners single"),
         tag("nav", menu, aria_label=f"Parts of {shown_title}"),
         tag(
             "noscript", tag("p", "Charts need JavaScript; every figure is in the tables too.", class_="note")
