@@ -90,6 +90,7 @@ class _Summary:
             *no_success(self.scribe),
             *filter(None, (self.window.fault, reset)),
             *engine_faults(lag, cell_s),
+            *governor_faults((self.after.governor_errors or 0) - (self.before.governor_errors or 0)),
             *self.loop_lag.faults(cell_s),
         )
         return CellRecord(
@@ -141,12 +142,25 @@ def engine_faults(lag: EngineLag | None, cell_s: float) -> Iterable[str]:
     return ()
 
 
+def governor_faults(errors: int) -> Iterable[str]:
+    """An engine survives a policy that fails; a cell in which that happened is not of this policy."""
+    if errors <= 0:
+        return ()
+    calls = "call" if errors == 1 else "calls"
+    return (
+        f"policy not applied: {errors} {calls} of the governor failed and the engine went on at k_max; "
+        "mend the governor (the engine's log has the traceback)",
+    )
+
+
 def lateness_notes(lag: EngineLag | None) -> Iterable[str]:
     """Lateness that leaves throughput alone, but stands in TTFT and in the tails of gaps between tokens."""
     if lag is None or lag.steps <= 0 or lag.late_s <= SAID_SHARE * lag.modelled_s:
         return ()
     share = lag.late_s / lag.modelled_s
-    return (f"tokens left the embedded engine late by {share:.0%} of a step on average: it is in the ITL tails",)
+    return (
+        f"tokens left the embedded engine late by {share:.0%} of a step on average: it is in the ITL tails",
+    )
 
 
 def queue_notes(concurrency: int, max_num_seqs: int | None) -> Iterable[str]:

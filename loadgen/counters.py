@@ -75,11 +75,15 @@ class EngineLag:
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """One reading of /metrics. `max_num_seqs`: what the engine runs at once, None = it does not say."""
+    """One reading of /metrics. None = the engine does not say.
+
+    max_num_seqs: what it runs at once. governor_errors: calls of its governor that failed so far.
+    """
 
     counters: EngineCounters = EngineCounters()
     lag: EngineLag | None = None
     max_num_seqs: int | None = None
+    governor_errors: int | None = None
 
 
 def read_metrics(text: str | None) -> Scrape:
@@ -93,8 +97,12 @@ def read_metrics(text: str | None) -> Scrape:
         else:
             at, cells = float(place[1]), split.setdefault(name, {})
             cells[at] = cells.get(at, 0.0) + value
-    seats = totals.get("depthgate:max_num_seqs")
-    return Scrape(_counters(totals, split), _lag(totals, split), None if seats is None else int(seats))
+    return Scrape(
+        counters=_counters(totals, split),
+        lag=_lag(totals, split),
+        max_num_seqs=_whole(totals.get("depthgate:max_num_seqs")),
+        governor_errors=_whole(totals.get("depthgate:governor_errors_total")),
+    )
 
 
 def counters_between(before: EngineCounters, after: EngineCounters) -> EngineCounters:

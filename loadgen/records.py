@@ -69,7 +69,8 @@ class RequestRecord:
 class CellRecord:
     """One line when a cell ends. `window_*`: steady state, in the records' clock (bursts: the whole cell).
 
-    invalid: reasons why the *machine or client* (not the engine) spoiled the cell; empty = valid
+    invalid: reasons why the cell is not of the arm: the *machine or client* spoiled it, the embedded engine
+        did not keep its model's time, the governor failed; empty = valid
     notes: things a reader should know ("32 streams queue: max_num_seqs is 16")
     lag_s: worst wall-clock lag the engine reported over the cell, None = not reported
     client_lag_s: worst event-loop lag of the load generator, None in virtual time

@@ -11,7 +11,7 @@ from engines.embedded.intake import take_in
 from engines.embedded.simulate import Arrival, SimulatedRequest, simulate
 from governors.telemetry import StepRecord
 from loadgen.burst import NO_BURST, burst_turns
-from loadgen.cell import queue_notes
+from loadgen.cell import governor_faults, queue_notes
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord, TokenSource
 from loadgen.steady import ClosedLoop, Turn, Window
 from loadgen.stream import Prompts, request_name
@@ -205,6 +205,7 @@ def _cell_record(engine: Assembled, key: CellKey, run: _Run) -> CellRecord:
     invalid = [] if done else [f"none of {len(run.records)} requests succeeded in virtual time"]
     if run.window.fault:
         invalid.append(run.window.fault)
+    invalid += governor_faults(engine.guard.errors)
     notes = [*engine.warnings, *queue_notes(key.concurrency, engine.core.spec.scheduler.max_num_seqs)]
     if engine.refusal is not None:
         notes.append("refuse_above has no effect in virtual time: nothing was refused")

@@ -181,6 +181,12 @@ def test_a_restart_makes_the_cell_invalid() -> None:
     assert cell.drafts is None
 
 
+def test_a_governor_that_failed_in_the_cell_makes_it_invalid() -> None:
+    scrapes = iter((2, 5))
+    _, cell = run(GOOD, BURST, {"/metrics": lambda: f"depthgate:governor_errors_total {next(scrapes)}\n"})
+    assert any("policy not applied: 3 calls of the governor failed" in fault for fault in cell.invalid)
+
+
 def test_no_metrics_is_not_available() -> None:
     _, cell = run(GOOD, BURST)
     assert (cell.drafts, cell.draft_tokens, cell.lag_s) == (None, None, None)

@@ -87,6 +87,12 @@ def test_a_new_worst_lag_is_the_cells() -> None:
     assert lag.max_s == 7.5
 
 
+def test_governor_errors_are_read_and_unknown_where_not_published() -> None:
+    text = 'depthgate:governor_errors_total{engine="0",model_name="m"} 3\n'
+    assert read_metrics(text).governor_errors == 3
+    assert read_metrics("vllm:num_requests_running 1").governor_errors is None
+
+
 def test_an_engine_that_reports_no_lag() -> None:
     assert lag_between(None, read_metrics("vllm:num_requests_running 1").lag) is None
 

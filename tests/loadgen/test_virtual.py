@@ -8,6 +8,9 @@ from itertools import pairwise
 import pytest
 
 from engines.contract import EngineError
+from governors.contract import DepthDecision, StepObservation, StepOutcome
+from governors.entry import GovernorEntry
+from governors.registry import GOVERNORS
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord, TokenSource
 from loadgen.traffic import TrafficMix
 from loadgen.virtual import simulate_cell
@@ -102,6 +105,22 @@ def test_a_deadline_counts_and_nothing_done_is_invalid() -> None:
     assert {record.outcome for record in records} == {Outcome.TIMED_OUT}
     assert all(record.done_s is None for record in records)
     assert cell.invalid == ("none of 12 requests succeeded in virtual time",)
+
+
+def test_a_governor_that_fails_makes_the_cell_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def decide(self, observation: StepObservation) -> DepthDecision:
+            raise RuntimeError("no idea")
+
+        def observe(self, outcome: StepOutcome) -> None:
+            return None
+
+    entry = GovernorEntry("broken", "", "D", "ours", lambda options, context: Broken())
+    monkeypatch.setitem(GOVERNORS, "broken", entry)
+    _, cell = run(BURST, Arm("broken", "broken"))
+    (fault,) = cell.invalid
+    assert fault.startswith("policy not applied: ")
+    assert "calls of the governor failed" in fault
 
 
 def test_a_warm_up_that_eats_the_whole_cell_is_said() -> None:
