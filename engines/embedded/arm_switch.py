@@ -21,7 +21,7 @@ PATH = "/depthgate/arm"
 
 
 class ArmSwitch:
-    """`assemble` makes an engine for (governor, options), `install` puts it to work, `busy`: open requests."""
+    """`assemble` makes an engine of (governor, options), `install` puts it to work, `busy`: open requests."""
 
     def __init__(
         self,

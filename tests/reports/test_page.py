@@ -43,7 +43,7 @@ def test_markup_is_closed_in_order() -> None:
 
 def test_first_words_are_the_verdict() -> None:
     places = [
-        whole().text.index(words) for words in ("Budget broken", "7 broken", "Reproduced", "Suite sha256")
+        whole().text.index(words) for words in ("Reproduced", "Budget broken", "7 broken", "Suite sha256")
     ]
     assert places == sorted(places)
 
