@@ -122,7 +122,18 @@ def check_arms(suite: Suite, clock: str) -> None:
     if clock == "virtual" and suite.engine.kind != "embedded":
         raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")
     for arm in suite.arms if suite.engine.kind == "embedded" else ():
-        assemble(suite.engine.profile or "", arm.governor, arm.options, suite.engine.options, suite.seed)
+        profile = suite.engine.profile or ""
+        assembled = assemble(profile, arm.governor, arm.options, suite.engine.options, suite.seed)
+        _check_class(suite.drafter_class, profile, assembled.profile.binding.drafter_class)
+
+
+def _check_class(wanted: str | None, profile: str, found: str) -> None:
+    """Parameters never transfer between drafter classes, and neither does what a suite promises of one."""
+    if wanted is not None and wanted != found:
+        raise UsageError(
+            f"drafter_class = {wanted!r}, but profile {profile!r} is of class {found!r}; "
+            "name a profile of the suite's class, or leave drafter_class out"
+        )
 
 
 def run_plan(plan: RunPlan, *, quiet: bool) -> None:

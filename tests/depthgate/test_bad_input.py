@@ -77,6 +77,12 @@ def test_unknown_engine_kind_names_the_nearest(tmp_path: Path) -> None:
     assert "embedded" in said
 
 
+def test_a_profile_of_another_drafter_class_is_refused(tmp_path: Path) -> None:
+    said = run(suite(tmp_path, old="repeats = 2", new='repeats = 2\ndrafter_class = "mtp"'), tmp_path)
+    assert "drafter_class = 'mtp'" in said
+    assert "'h200-qwen3-4b-eagle' is of class 'eagle'" in said
+
+
 def test_unknown_engine_flag() -> None:
     assert "--engine vlm" in refusal("reproduce", "threshold-collapse", "--engine", "vlm")
 
