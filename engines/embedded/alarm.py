@@ -75,15 +75,17 @@ class TimerfdAlarm:
         self._loop = loop
         self._ring = ring
         self._libc = ctypes.CDLL(None, use_errno=True)
+        self._spec = _TimerSpec(0, 0, 0, 0)  # the kernel copies it at each call
+        self._at_spec = ctypes.byref(self._spec)
         self._fd = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create failed")
         loop.add_reader(self._fd, self._expired)
 
     def at(self, deadline_s: float) -> None:
-        nanoseconds = max(1, round(deadline_s * 1e9))
-        spec = _TimerSpec(0, 0, nanoseconds // 10**9, nanoseconds % 10**9)
-        self._libc.timerfd_settime(self._fd, _TIMER_ABSTIME, ctypes.byref(spec), None)
+        spec = self._spec
+        spec.value_s, spec.value_ns = divmod(max(1, round(deadline_s * 1e9)), 10**9)
+        self._libc.timerfd_settime(self._fd, _TIMER_ABSTIME, self._at_spec, None)
 
     def disarm(self) -> None:
         self._libc.timerfd_settime(self._fd, _TIMER_ABSTIME, ctypes.byref(_TimerSpec(0, 0, 0, 0)), None)

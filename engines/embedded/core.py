@@ -151,7 +151,7 @@ class EngineCore:
         windows, chosen = clamp(decision, observation)
         windows.setflags(write=False)
         executed = self._executed(chosen)
-        draft_tokens = int(windows.sum())
+        draft_tokens = int(np.add.reduce(windows))
         shape = self._shape(plan, observation, executed, draft_tokens, _uniform(windows, draft_tokens))
         cost = self._cost.cost(shape)
         verified = self._verifier.verify(plan.decoding, logits, windows, draft_tokens)
@@ -163,7 +163,7 @@ class EngineCore:
             request_ids=observation.request_ids,
             verified=windows,
             accepted=verified.accepted,
-            tokens_emitted=int(emission.counts.sum()),
+            tokens_emitted=int(np.add.reduce(emission.counts)),
             durations=durations,
             graph_mode=cost.graph_mode,
             depth_chosen=chosen,
@@ -249,8 +249,8 @@ class EngineCore:
             decode_uniform=uniform,
             prefill_requests=len(plan.parts),
             prefill_tokens=plan.prefill_tokens,
-            context_tokens=int(observation.context_tokens.sum()),
-            prefill_context_tokens=sum(part.cached for part in plan.parts),
+            context_tokens=int(np.add.reduce(observation.context_tokens)),
+            prefill_context_tokens=plan.prefill_context_tokens,
             depth_next=executed,
             draft_requests=count + plan.prefills_done,
             depth_changed=self._step > 0 and executed != self._depth_in_force,
@@ -261,4 +261,4 @@ class EngineCore:
 
 def _uniform(windows: IntArray, total: int) -> bool:
     """All windows are equal; so are none at all. `total`: their sum."""
-    return len(windows) == 0 or int(windows[windows.argmax()]) * len(windows) == total
+    return total == 0 or int(windows[windows.argmax()]) * len(windows) == total

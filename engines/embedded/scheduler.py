@@ -47,17 +47,18 @@ class PrefillPart:
 class Plan:
     """One step: the first `decoding` columns decode with `drafts` (decoding,) in hand, prompts beside them.
 
-    `prefill_tokens`: of all parts; `prefills_done`: parts that emit a token; `prompt_tokens`: of the prompts
-    whose first output token leaves in this step.
+    `prefill_tokens`, `prefill_context_tokens`: of all parts, to compute and computed before; `prefills_done`:
+    parts that emit a token; `prompt_tokens`: of the prompts whose first output token leaves in this step.
     """
 
     decoding: int
     drafts: NDArray[np.int64]
-    parts: tuple[PrefillPart, ...]
     preempted: int
-    prefill_tokens: int
-    prefills_done: int
-    prompt_tokens: int
+    parts: tuple[PrefillPart, ...] = ()
+    prefill_tokens: int = 0
+    prefill_context_tokens: int = 0
+    prefills_done: int = 0
+    prompt_tokens: int = 0
 
 
 class Scheduler:
@@ -79,16 +80,20 @@ class Scheduler:
             return None
         granted, preempted = self._grant_running(lookahead)
         decoding = min(batch.decoding, len(granted))
-        parts = []
+        parts: list[PrefillPart] = []
         if len(granted) > batch.decoding:
             parts.append(self._part(batch.decoding, int(granted[-1])))
         if not preempted and self.waiting:
             self._admit(self.spec.max_num_batched_tokens - int(granted.sum()), parts)
+        drafts = granted[:decoding] - 1
+        if not parts:
+            return Plan(decoding, drafts, preempted)
         return Plan(
             decoding=decoding,
-            drafts=granted[:decoding] - 1,
-            parts=tuple(parts),
+            drafts=drafts,
             preempted=preempted,
+            parts=tuple(parts),
+            prefill_context_tokens=sum(part.cached for part in parts),
             prefill_tokens=sum(part.tokens for part in parts),
             prefills_done=sum(part.last for part in parts),
             prompt_tokens=sum(part.first_token_of for part in parts),

@@ -54,7 +54,7 @@ class Verifier:
         starves = penalties.drafter_starvation != 1.0 and not penalties.zero_depth_sync
         self._starvation = penalties.drafter_starvation if starves else None
         self._nothing = (0,) * k_max
-        self._positions = np.arange(k_max)
+        self._ladder = np.tri(k_max + 1, k_max, k=-1, dtype=np.int64)  # row n: the first n positions count
         self._unknown = np.full((batch.capacity, k_max), np.nan)
         self._unknown.setflags(write=False)
 
@@ -89,11 +89,10 @@ class Verifier:
         accepted = self._process.accepted(
             batch.keys[:decoding], batch.ints[EMITTED, :decoding], logits, windows
         )
-        depth = logits.shape[1]
         counts = np.empty((2, decoding), dtype=np.int64)
         np.minimum(accepted + 1, windows, out=counts[0])
         counts[1] = accepted
-        batch.history[:, :decoding, :depth] += counts[:, :, None] > self._positions[:depth]
+        batch.history[:, :decoding] += self._ladder.take(counts, axis=0)
         accepted.setflags(write=False)
         reached_by_position = self._by_position(counts[0])
         accepted_by_position = self._by_position(accepted)
