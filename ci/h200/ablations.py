@@ -1,8 +1,7 @@
 """Inside vLLM: the plugin's scheduler with one switch for each suspected cause of the collapse.
 
 Experiments only; a deployment uses governors.vllm_scheduler. Switches come from the JSON file
-DEPTHGATE_ABLATIONS, re-read when it changes: {"skip_drafter": bool, "lookahead": int or null}.
-DEPTHGATE_INJECT (a schedule as JSON) arms the scheduler without vLLM's configuration knowing of it.
+H200_SWITCHES, re-read when it changes: {"skip_drafter": bool, "lookahead": int or null}.
 """
 
 from __future__ import annotations
@@ -19,17 +18,13 @@ _patched = False
 
 
 class AblatedAsyncScheduler(GovernedAsyncScheduler):  # type: ignore[misc]
-    """GovernedAsyncScheduler, armed by injection if asked to, with switches read at step boundaries."""
+    """GovernedAsyncScheduler with switches that are read at step boundaries."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        config = keywords["vllm_config"] if "vllm_config" in keywords else args[0]
-        if schedule := os.environ.get("DEPTHGATE_INJECT"):
-            # Graphs are captured and the worker is up by now: nothing overrides their mode any more.
-            config.speculative_config.num_speculative_tokens_per_batch_size = json.loads(schedule)
         super().__init__(*args, **keywords)
-        self._switch_file = Path(os.environ.get("DEPTHGATE_ABLATIONS", "/nonexistent"))
+        self._switch_file = Path(os.environ.get("H200_SWITCHES", "/nonexistent"))
         self._switch_time = 0
-        self._static_lookahead = self.num_lookahead_tokens
+        self._static_lookahead: int = self.num_lookahead_tokens
 
     def schedule(self, *args: Any, **keywords: Any) -> Any:
         self._read_switches()

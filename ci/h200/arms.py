@@ -32,6 +32,7 @@ def _governed(server: str, tag: str) -> dict[str, Arm]:
         f"published{tag}": Arm(server, "schedule", {"schedule": PUBLISHED}),
         f"goodput{tag}": Arm(server, "goodput_table", profile=server),
         f"dspark{tag}": Arm(server, "dspark_argmax", profile=server),
+        f"dspark_rest{tag}": Arm(server, "dspark_argmax", {"rest_after": 8}, profile=server),
     }
 
 
@@ -127,9 +128,17 @@ PLANS: dict[str, Plan] = {
         (1, 8),
         (short(64),),
     ),
-    "fit": Plan(FIT, ALL_LOADS, (short(64),)),
+    "fit": Plan(FIT, (1, 4, 8, 16, 32, 64, 128, 256), (short(48),)),
     "sweep": Plan(
-        ("off", "k2", *(f"fixed{k}@full" for k in range(5)), "fixed0@armed", "fixed2@armed", *GOVERNED),
+        (
+            "off",
+            "k2",
+            *(f"fixed{k}@full" for k in range(5)),
+            "fixed0@armed",
+            "fixed2@armed",
+            *GOVERNED,
+            "dspark_rest@full",
+        ),
         ALL_LOADS,
         (short(),),
     ),

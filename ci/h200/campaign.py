@@ -1,8 +1,8 @@
 """Drives a campaign on the machine that holds the GPU: `python -m ci.h200.campaign PHASE...`
 
-Phases, run in order: models | up:GROUP[:SECONDS] | warm:GROUP | plan:NAME:ROUNDS[:SECONDS] |
-overhead:SERVER:ROUNDS | fit:SERVER | down:GROUP | collect. SECONDS: start no round that would end later
-than that after this process began. Cells that are done are never repeated: a later call goes on from there.
+Phases, run in order: models | machine | up:GROUP[:SECONDS] | warm:GROUP | plan:NAME:ROUNDS[:SECONDS] |
+overhead:SERVER:PASSES | fit:SERVER | down:GROUP | table:PLAN... | collect. A plan starts no round that would
+end later than SECONDS after this process began, and repeats no cell that is done: later calls go on from there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ci.h200.arms import ARMS, PLANS, PROMPT_TOKENS, Plan
 from ci.h200.cells import Bench
 from ci.h200.model_folder import add_tokenizer, prompts
 from ci.h200.overhead import measure_overhead
-from ci.h200.servers import GROUPS, Place
+from ci.h200.servers import GROUPS, SERVERS, Place
+from ci.h200.summary import cell_rows, slim_journals, table
 
 BEGUN_S = time.monotonic()
 
@@ -45,7 +46,9 @@ def models(place: Place) -> None:
 
 def up(place: Place, group: str, limit_s: str = "300") -> None:
     fleet.start(GROUPS[group], place)
-    fleet.wait(GROUPS[group], place, float(limit_s), say)
+    healthy = fleet.wait(GROUPS[group], place, float(limit_s), say)
+    if not any(SERVERS[name].governed for name in healthy):
+        raise SystemExit(f"no governed server of {group} came up: nothing to measure")
     say(_shell("nvidia-smi --query-gpu=name,driver_version,memory.used,clocks.sm --format=csv,noheader"))
 
 
@@ -80,9 +83,10 @@ async def _round(bench: Bench, name: str, chosen: Plan, repeat: int) -> int:
 
 
 def collect(place: Place, out: Path) -> None:
-    """Results and logs as archives, small enough to travel."""
+    """Results and logs as archives, small enough to travel: journals without their lists by request."""
+    slim_journals(place.work / "run")
     for archive, patterns in {
-        "results": ("*.jsonl", "*.command", "*.ack", "*.txt"),
+        "results": ("*.slim", "cells.jsonl", "requests.jsonl", "*.command", "*.ack", "*.txt"),
         "logs": ("*.log",),
     }.items():
         with tarfile.open(out / f"{archive}.tar.xz", "w:xz", preset=2) as tar:
@@ -121,6 +125,7 @@ def _phases(place: Place, bench: Bench) -> dict[str, Callable[..., Awaitable[Non
         "plan": lambda *words: plan(bench, *words),
         "overhead": lambda server, passes: measure_overhead(bench, server, int(passes)),
         "fit": lambda server: say(profiles.fit(place, server)),
+        "table": lambda *plans: print(table(cell_rows(place.work / "run"), plans), flush=True),
         "down": lambda group: fleet.stop(GROUPS[group], place),
         "collect": lambda: collect(place, Path(os.environ.get("OUT", "out"))),
     }

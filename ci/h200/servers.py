@@ -19,7 +19,7 @@ class Server:
     """One server. `depth` None: no drafter and no plugin, the baseline.
 
     schedule   num_speculative_tokens_per_batch_size; None = not armed
-    inject     arm the scheduler alone: the configuration knows no schedule, so no graph mode is overridden
+    unarmed_depth  the plugin changes K though no schedule is armed, so that no graph mode is overridden
     graphs     cudagraph_mode, None = vLLM's default (FULL_AND_PIECEWISE)
     runner     1 or 2: vLLM's model runner
     """
@@ -28,11 +28,10 @@ class Server:
     model: str = "q4b"
     depth: int | None = None
     schedule: tuple[tuple[int, int, int], ...] | None = None
-    inject: bool = False
+    unarmed_depth: bool = False
     graphs: str | None = None
     runner: int = 1
     kv_gib: float = 10.0
-    telemetry: bool = True
 
     @property
     def governed(self) -> bool:
@@ -43,7 +42,7 @@ class Server:
         """Every K that a governor can run here."""
         if self.depth is None:
             return ()
-        return tuple(range(self.depth + 1)) if self.schedule or self.inject else (self.depth,)
+        return tuple(range(self.depth + 1)) if self.schedule or self.unarmed_depth else (self.depth,)
 
 
 def _shape(model: str, kv_gib: float, prefix: str) -> tuple[Server, ...]:
@@ -53,7 +52,7 @@ def _shape(model: str, kv_gib: float, prefix: str) -> tuple[Server, ...]:
         Server(f"{prefix}off", **common),  # type: ignore[arg-type]
         Server(f"{prefix}k2", depth=2, **common),  # type: ignore[arg-type]
         Server(f"{prefix}armed", depth=4, schedule=EVERY_DEPTH, **common),  # type: ignore[arg-type]
-        Server(f"{prefix}full", depth=4, inject=True, graphs="FULL", **common),  # type: ignore[arg-type]
+        Server(f"{prefix}full", depth=4, unarmed_depth=True, graphs="FULL", **common),  # type: ignore[arg-type]
         Server(f"{prefix}off_pw", graphs="PIECEWISE", model=model, kv_gib=min(4.0, kv_gib)),
     )
 
@@ -144,9 +143,7 @@ def environment(server: Server, place: Place, inherited: Mapping[str, str]) -> d
             "DEPTHGATE_OPTIONS": json.dumps({"depth": server.depth}),
             "DEPTHGATE_STEPS": str(place.of(server.name, "steps.jsonl")),
             "DEPTHGATE_CONTROL": str(place.of(server.name, "control")),
-            "DEPTHGATE_ABLATIONS": str(place.of(server.name, "ablations")),
-            "DEPTHGATE_TELEMETRY": "1" if server.telemetry else "0",
+            "H200_SWITCHES": str(place.of(server.name, "ablations")),
+            "DEPTHGATE_UNARMED_DEPTH": "1" if server.unarmed_depth else "0",
         }
-        if server.inject:
-            own["DEPTHGATE_INJECT"] = json.dumps(EVERY_DEPTH)
     return {**inherited, **own}

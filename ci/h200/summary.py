@@ -37,11 +37,48 @@ def cell_rows(run: Path) -> list[Row]:
     by_cell: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for request in read_rows(run / "requests.jsonl"):
         by_cell[_key(request)].append(request)
-    journals = {path.name.split(".")[0]: read_rows(path) for path in run.glob("*.steps.jsonl")}
+    paths = [*run.glob("*.steps.jsonl")] or [*run.glob("*.steps.slim")]
+    journals = {path.name.split(".")[0]: read_rows(path) for path in paths}
     return [
         _cell(row, by_cell[_key(row)], journals.get(row["server"], []))
         for row in read_rows(run / "cells.jsonl")
     ]
+
+
+def slim_journals(run: Path) -> None:
+    """Each NAME.steps.jsonl again as NAME.steps.slim, without what is per request."""
+    for path in run.glob("*.steps.jsonl"):
+        with (
+            path.open(encoding="utf-8") as file,
+            path.with_suffix(".slim").open("w", encoding="utf-8") as out,
+        ):
+            for line in file:
+                if line.endswith("\n"):
+                    step = {
+                        name: value for name, value in json.loads(line).items() if "request_ids" not in name
+                    }
+                    kept = {name: value for name, value in step.items() if not name.endswith("_by_request")}
+                    out.write(json.dumps(kept, separators=(",", ":")) + "\n")
+
+
+def table(cells: Iterable[Row], plans: Sequence[str]) -> str:
+    """For eyes on the spot: median tokens/s by arm and load, then graph shares and executed K."""
+    figures: dict[str, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells:
+        if cell["plan"] in plans and cell["tokens_per_s"]:
+            figures[f"{cell['plan']} {cell['arm']}"][cell["concurrency"]].append(cell)
+    return "\n".join(
+        f"{arm:34s} " + "  ".join(map(_entry, sorted(loads.items()))) for arm, loads in figures.items()
+    )
+
+
+def _entry(load: tuple[int, list[Row]]) -> str:
+    concurrency, cells = load
+    last = cells[-1]
+    said = f"c{concurrency} {median(cell['tokens_per_s'] for cell in cells):.0f}"
+    if last["steps"]:
+        said += f" (F{last['share_full']:.2f} K{last['depth_executed_mean']:.1f} {last['step_ms']}ms)"
+    return said
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
