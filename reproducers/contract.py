@@ -12,8 +12,10 @@ from reports.reproduction import ReproductionSummary
 
 @dataclass(frozen=True, slots=True)
 class Reproducer:
-    """`suite` names a bundled suite, `subject` its arm that shows the fault; `assess` is pure: a judged run in, the verdict and its evidence out.
+    """One collapse: the suite that shows it, and the rule by which a judged run is taken for it.
 
+    suite      a bundled suite's name; subject: its arm that shows the fault
+    assess     pure: a judged run in, the verdict and its evidence out
     report     the thread, as project#number
     symptom    one sentence: what was seen
     trigger    one sentence: what brings it about

@@ -1,1 +1,1 @@
-"""The embedded engine: a real scheduler whose forward passes take their time from a cost model. A model, and says so."""
+"""The embedded engine: a real scheduler, forward passes timed by a cost model. A model, and says so."""

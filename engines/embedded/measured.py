@@ -1,4 +1,4 @@
-"""Throughput that was measured on real hardware, to stand beside a profile's own: data, sources and a note."""
+"""Throughput that was measured on real hardware, to stand beside a profile's own: data, sources, a note."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ async def _listen(runner: web.AppRunner, host: str, port: int) -> str:
 
 
 def _arm_switch(settings: ServeSettings, routes: EngineRoutes) -> ArmSwitch:
-    """Switches keep profile, engine options and seed; a trace belongs to the arm that the server began with."""
+    """Switches keep profile, engine options and seed; a trace is of the arm that the server began with."""
     from engines.embedded.arm_switch import ArmSwitch
     from engines.embedded.assembly import assemble
 

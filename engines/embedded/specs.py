@@ -1,4 +1,4 @@
-"""What a profile says about scheduler, acceptance and penalties: frozen data, read from TOML by profile.py."""
+"""What a profile says about scheduler, acceptance and penalties: frozen data, read by profile.py."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ConfidenceSpec:
 class AcceptanceSpec:
     """Acceptance of one drafter class.
 
-    by_class    traffic class -> *unconditional* acceptance per position, as engines publish it (a_1 >= a_2 ...);
-                "default" serves classes that are not listed
+    by_class    traffic class -> *unconditional* acceptance per position, as engines publish it
+                (a_1 >= a_2 ...); "default" serves classes that are not listed
     spread      sd of a request's own offset in logits (heterogeneity between requests)
     drift       sd of the stationary AR(1) offset within a request, in logits
     drift_tokens  correlation length of that drift, in output tokens
-    batch_slope   change of the logit per doubling of the decoding batch (0 = acceptance independent of the batch)
+    batch_slope   change of the logit per doubling of the decoding batch (0 = independent of the batch)
     confidence  None = the drafter has no confidence head; observations then carry NaN
     """
 
@@ -52,7 +52,7 @@ class AcceptanceSpec:
 
 @dataclass(frozen=True, slots=True)
 class PenaltySpec:
-    """Engine penalties, each a named switch; the off value is the default. Sources stand in the profile's TOML.
+    """Engine penalties, each a named switch, off by default. Sources stand in the profile's TOML.
 
     capture_sizes        graph sizes in tokens; None = every size runs in a graph. Above the largest: eager.
     capture_padding      a batch between two sizes is padded up (vLLM); False: it runs eager (capture hole)
@@ -60,9 +60,9 @@ class PenaltySpec:
     zero_depth_sync      at K=0 the drafter still runs one forward, to keep its state
     depth_switch_cost_s  host time for each change of the executed depth
     lookahead_static     KV lookahead is reserved for k_max, not for the depth in force
-    policy_ignored       the depth that the drafter runs whatever the governor chose; None = the policy is applied
-    drafter_starvation   conditional acceptance is multiplied by this after a depth-0 phase without sync, until
-                         the request has been re-fed for as many tokens as it missed; 1 = no starvation
+    policy_ignored       the depth that the drafter runs whatever the governor chose; None = policy applied
+    drafter_starvation   factor on conditional acceptance after a depth-0 phase without sync, until the
+                         request has been re-fed for as many tokens as it missed; 1 = no starvation
     """
 
     capture_sizes: tuple[int, ...] | None = None

@@ -39,6 +39,12 @@ def chip(ruling: str, text: str | None = None) -> Markup:
     return tag("span", mark, " ", text or ruling, class_=f"chip {ruling}")
 
 
+def ruling_line(mark: str, word: str, badge: Markup) -> Markup:
+    """The first line of a banner: a large mark, the ruling's word, and what it is of."""
+    large = tag("span", mark, class_="big-mark", aria_hidden="true")
+    return tag("p", large, tag("strong", word), " ", badge, class_="ruling")
+
+
 def table(
     head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str = "", caption: str = ""
 ) -> Markup:

@@ -6,7 +6,7 @@ from reports.formats import UNKNOWN, ratio_interval
 from reports.markup import Markup, tag
 from reports.page_input import PagePart
 from reports.reproduction import ReproductionVerdict
-from reports.sections.blocks import value
+from reports.sections.blocks import ruling_line, value
 
 WORDS = {
     ReproductionVerdict.REPRODUCED: ("◉", "Reproduced"),
@@ -31,14 +31,7 @@ def reproduction_banner(part: PagePart) -> Markup | None:
     ]
     return tag(
         "section",
-        tag(
-            "p",
-            tag("span", mark, class_="big-mark", aria_hidden="true"),
-            tag("strong", word),
-            " ",
-            tag("span", summary.report, class_="badge"),
-            class_="ruling",
-        ),
+        ruling_line(mark, word, tag("span", summary.report, class_="badge")),
         tag("p", summary.title, class_="headline"),
         tag("dl", [tag("div", tag("dt", name), tag("dd", shown)) for name, shown in facts], class_="facts"),
         tag("ul", [tag("li", sentence) for sentence in summary.evidence]) if summary.evidence else None,

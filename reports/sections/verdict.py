@@ -10,7 +10,7 @@ from reports.judgement import BudgetVerdict, CellFigures, Judgement, Ruling
 from reports.markup import Markup, tag
 from reports.page_input import PagePart
 from reports.rulings import WORST_FIRST, headline_matter, worst_rulings
-from reports.sections.blocks import arm_label, chip, scroller, value
+from reports.sections.blocks import arm_label, chip, ruling_line, scroller, value
 
 METRIC = "tokens_per_s"
 WORDS = {
@@ -23,7 +23,7 @@ MEANING = {
     Ruling.KEPT: "Every budget holds with its whole interval.",
     Ruling.BROKEN: "At least one budget is broken by its whole interval.",
     Ruling.INCONCLUSIVE: "Not decided: an interval straddles its bound or a part is missing. Repeat it.",
-    Ruling.INVALID: "The machine or the client spoiled the measurement, not the engine. Run it again.",
+    Ruling.INVALID: "Not of this arm: machine or client spoiled it, or the policy was not applied. Run it again.",
 }
 
 
@@ -37,14 +37,7 @@ def verdict_banner(part: PagePart) -> Markup:
     badge = tag("span", status, class_=f"badge {status}")
     return tag(
         "section",
-        tag(
-            "p",
-            tag("span", mark, class_="big-mark", aria_hidden="true"),
-            tag("strong", word),
-            " ",
-            badge,
-            class_="ruling",
-        ),
+        ruling_line(mark, word, badge),
         tag("p", headline_matter(judgement), class_="headline"),
         tag("p", f"{meaning} {counts_as}", class_="small"),
         tag("p", f"Seal: {judgement.seal}", class_="small"),
