@@ -2,7 +2,7 @@
 
 Phases, run in order: models | machine | up:GROUP[:SECONDS] | warm:GROUP | plan:NAME:ROUNDS[:SECONDS] |
 overhead:SERVER:PASSES | fit:SERVER | down:GROUP | table:PLAN... | collect. A plan starts no round that would
-end later than SECONDS after this process began, and repeats no cell that is done: later calls go on from there.
+end later than SECONDS after this process began, and repeats no cell that is done: a later call goes on there.
 """
 
 from __future__ import annotations
