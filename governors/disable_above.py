@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from governors.contract import DepthDecision, StepObservation, StepOutcome
+from governors.contract import DepthDecision, DepthLimits, StepObservation, StepOutcome
 from governors.entry import GovernorContext, GovernorEntry, Options
 from governors.fixed import depth_option
 from governors.load import COUNT_OPTION, LoadCount, load_count
@@ -43,6 +43,10 @@ def warn(options: Options, context: GovernorContext) -> tuple[str, ...]:
     return ()
 
 
+def depths(options: Options, limits: DepthLimits) -> frozenset[int]:
+    return frozenset((depth_option("disable_above", options, GovernorContext(limits)), 0))
+
+
 ENTRY = GovernorEntry(
     name="disable_above",
     summary="K=depth while the load is at most `above` requests, else 0",
@@ -56,4 +60,5 @@ ENTRY = GovernorEntry(
     },
     changes_depth=True,
     warn=warn,
+    depths=depths,
 )

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from governors.admission import Stop, admitted_windows, first_peak
-from governors.contract import DepthDecision, Reason, StepObservation, StepOutcome
+from governors.contract import DepthDecision, DepthLimits, Reason, StepObservation, StepOutcome
 from governors.cost import StaircaseCost, draft_seconds
 from governors.entry import GovernorContext, GovernorEntry, Options
 from governors.options import OptionReader
@@ -96,6 +96,10 @@ def rests(options: Options) -> bool:
     return options.get("rest_after", 0) != 0
 
 
+def depths(options: Options, limits: DepthLimits) -> frozenset[int]:
+    return frozenset((0, limits.k_max) if rests(options) else (limits.k_max,))
+
+
 def cost_warnings(governor: str, context: GovernorContext) -> tuple[str, ...]:
     """A table that cannot price a step, or one fitted with other graph sizes than the engine's."""
     profile, captured = context.profile, context.limits.captured_tokens
@@ -123,4 +127,5 @@ ENTRY = GovernorEntry(
     needs_profile=True,
     warn=warn,
     changes_depth_if=rests,
+    depths=depths,
 )

@@ -6,7 +6,7 @@ Source: TensorRT-LLM#17056 and SGLang's implementation of arXiv:2607.05147.
 from __future__ import annotations
 
 from governors.admission import highest
-from governors.dspark import OPTIONS, DSpark, cost_warnings, rests
+from governors.dspark import OPTIONS, DSpark, cost_warnings, depths, rests
 from governors.entry import GovernorContext, GovernorEntry, Options
 
 
@@ -28,4 +28,5 @@ ENTRY = GovernorEntry(
     needs_profile=True,
     warn=warn,
     changes_depth_if=rests,
+    depths=depths,
 )

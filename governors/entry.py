@@ -51,6 +51,8 @@ class GovernorEntry:
     needs_profile  without a Profile the policy refuses to trim (reason no-model)
     warn           sentences about what these options do silently
     changes_depth_if  options -> whether the policy may change K; None = `changes_depth` whatever the options
+    depths         (options, limits) -> every K it may pick, which an engine must be able to run; None = all
+                   of 0..k_max where it changes depth, else k_max alone
     """
 
     name: str
@@ -64,3 +66,4 @@ class GovernorEntry:
     needs_profile: bool = False
     warn: Warn | None = None
     changes_depth_if: Callable[[Options], bool] | None = None
+    depths: Callable[[Options, DepthLimits], frozenset[int]] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from governors.contract import DepthDecision, StepObservation, StepOutcome
+from governors.contract import DepthDecision, DepthLimits, StepObservation, StepOutcome
 from governors.entry import GovernorContext, GovernorEntry, Options
 from governors.options import OptionReader
 
@@ -31,6 +31,10 @@ def depth_option(governor: str, options: Options, context: GovernorContext) -> i
     return OptionReader(governor, options).integer("depth", k_max, 0, k_max, mend)
 
 
+def depths(options: Options, limits: DepthLimits) -> frozenset[int]:
+    return frozenset((depth_option("fixed", options, GovernorContext(limits)),))
+
+
 ENTRY = GovernorEntry(
     name="fixed",
     summary="K=depth at every step (depth=0 keeps the drafter loaded: not the same as off)",
@@ -38,4 +42,5 @@ ENTRY = GovernorEntry(
     source="what engines do without a governor",
     build=build,
     options={"depth": "drafts a step, 0..k_max; default k_max"},
+    depths=depths,
 )

@@ -13,7 +13,13 @@ from governors.entry import GovernorContext, GovernorEntry, Options
 from governors.load import COUNT_OPTION, LoadCount, load_count
 from governors.options import OptionReader
 from governors.reasons import reason_for
-from governors.schedule import SCHEDULE_OPTION, dense_schedule, parse_schedule, schedule_warnings
+from governors.schedule import (
+    SCHEDULE_OPTION,
+    dense_schedule,
+    parse_schedule,
+    schedule_depths,
+    schedule_warnings,
+)
 
 
 class HysteresisSchedule:
@@ -90,4 +96,5 @@ ENTRY = GovernorEntry(
     },
     changes_depth=True,
     warn=warn,
+    depths=schedule_depths,
 )

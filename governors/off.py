@@ -27,4 +27,5 @@ ENTRY = GovernorEntry(
     source="the baseline",
     build=build,
     speculative=False,
+    depths=lambda options, limits: frozenset((0,)),
 )

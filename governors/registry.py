@@ -16,7 +16,7 @@ from governors import (
     off,
     schedule,
 )
-from governors.contract import Governor
+from governors.contract import DepthLimits, Governor
 from governors.entry import GovernorContext, GovernorEntry, GovernorError, Options
 from governors.profile import ProfileError
 
@@ -31,6 +31,7 @@ __all__ = [
     "GovernorError",
     "build_governor",
     "changes_depth",
+    "depths",
     "governor_entry",
     "governor_names",
     "governor_warnings",
@@ -96,6 +97,14 @@ def changes_depth(name: str, options: Options) -> bool:
     """Whether the policy may change K at run time with these options: then an engine arms its schedule."""
     entry = governor_entry(name)
     return entry.changes_depth_if(options) if entry.changes_depth_if else entry.changes_depth
+
+
+def depths(name: str, options: Options, limits: DepthLimits) -> frozenset[int]:
+    """Every K that the policy may pick with these options. Raises as `build_governor` does."""
+    entry = governor_entry(name)
+    if entry.depths is not None:
+        return entry.depths(options, limits)
+    return frozenset(range(limits.k_max + 1)) if changes_depth(name, options) else frozenset((limits.k_max,))
 
 
 def _checked(name: str, options: Options, context: GovernorContext) -> GovernorEntry:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from governors.contract import DepthDecision, StepObservation, StepOutcome
+from governors.contract import DepthDecision, DepthLimits, StepObservation, StepOutcome
 from governors.entry import GovernorContext, GovernorEntry, Options
 from governors.load import COUNT_OPTION, LoadCount, load_count
 from governors.options import OptionReader
@@ -121,6 +121,12 @@ def warn(options: Options, context: GovernorContext) -> tuple[str, ...]:
     return schedule_warnings("schedule", options, context)
 
 
+def schedule_depths(options: Options, limits: DepthLimits) -> frozenset[int]:
+    """Every K of option `schedule` at a load that can be."""
+    ranges = parse_schedule(OptionReader("schedule", options))
+    return frozenset(dense_schedule(ranges, limits.max_num_seqs, limits.k_max)[1:])
+
+
 ENTRY = GovernorEntry(
     name="schedule",
     summary="K looked up by batch size in [[lo, hi, K], ...], vLLM's format",
@@ -130,4 +136,5 @@ ENTRY = GovernorEntry(
     options={"schedule": SCHEDULE_OPTION, "count": COUNT_OPTION},
     changes_depth=True,
     warn=warn,
+    depths=schedule_depths,
 )

@@ -19,6 +19,15 @@ class StepRecord:
     reached_by_position, accepted_by_position   counts; conditional acceptance = accepted / reached
     lag_s              wall clock behind the model's clock at the end of the step (embedded engine only;
                        0 in virtual time)
+
+    Only engines that host a governor inside a real server fill what follows:
+
+    governor           whose decision it was; None = the engine's own rule (or not recorded)
+    faults             decisions so far that raised or broke the contract, so that the engine's own K ran: any
+                       makes the run invalid
+    note               said once: why a governor failed, which durations cannot be had
+    request_ids, drafted_by_request, verified_by_request, accepted_by_request
+                       a row each decoding request: its handle, drafts in hand, those verified, those accepted
     """
 
     step: int
@@ -46,3 +55,10 @@ class StepRecord:
     preempted: int
     reason: str
     lag_s: float | None = None
+    governor: str | None = None
+    faults: int = 0
+    note: str | None = None
+    request_ids: tuple[int, ...] | None = None
+    drafted_by_request: tuple[int, ...] | None = None
+    verified_by_request: tuple[int, ...] | None = None
+    accepted_by_request: tuple[int, ...] | None = None

@@ -1,0 +1,158 @@
+"""From what vLLM's worker returned to what was accepted: a StepOutcome, and the journal's row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from governors.contract import GraphMode, IntArray, StepDurations, StepOutcome
+from governors.vllm_observation import ScheduledStep
+from governors.vllm_requests import RequestTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verified:
+    """Over the decoding requests of a step, int64: `verified` drafts and of those `accepted`.
+
+    A request that ended before its output came is not counted (both 0), as in vLLM's own counters.
+    """
+
+    verified: IntArray
+    accepted: IntArray
+    reached_by_position: IntArray
+    accepted_by_position: IntArray
+    sampled: int
+
+
+def book(table: RequestTable, step: ScheduledStep, output: Any, ended: Collection[str]) -> Verified:
+    """Counts acceptance from `output` (a ModelRunnerOutput) and adds it to the requests' history.
+
+    `ended`: requests that finished since the step was scheduled. Call it before update_from_output.
+    """
+    sampled = _sampled(step, output)
+    if ended:
+        sampled = np.where([i in ended for i in step.ids], 0, sampled)
+    alive = table.handles[step.rows] == step.handles  # a row may have gone to another request meanwhile
+    if not alive.all():
+        sampled = np.where(alive, sampled, 0)
+    table.context[step.rows] += sampled
+    mine = sampled if step.decoding is None else sampled[step.decoding]
+    verified = np.where(mine > 0, _valid(step, output), 0)
+    accepted = np.minimum(np.maximum(mine - 1, 0), verified)
+    positions = np.arange(table.reached.shape[1])
+    was_accepted = positions < accepted[:, None]
+    was_reached = positions < np.minimum(accepted + 1, verified)[:, None]
+    table.book(step.decoding_rows, was_reached, was_accepted)
+    return Verified(verified, accepted, was_reached.sum(axis=0), was_accepted.sum(axis=0), int(sampled.sum()))
+
+
+def _sampled(step: ScheduledStep, output: Any) -> NDArray[np.int64]:
+    """Tokens that came out of each request of the step."""
+    tokens = output.sampled_token_ids
+    if not tokens:
+        return np.zeros(len(step.ids), np.int64)
+    lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    if output.req_ids == step.ids:
+        return lengths
+    place = output.req_id_to_index
+    return lengths[[place[i] for i in step.ids]]
+
+
+def _valid(step: ScheduledStep, output: Any) -> IntArray:
+    """Drafts verified, without those that a grammar had ruled out."""
+    invalid: Mapping[str, int] | None = step.output.num_invalid_spec_tokens
+    if not invalid:
+        return step.verified
+    ids = step.ids if step.decoding is None else [step.ids[place] for place in step.decoding]
+    return step.verified - np.array([invalid.get(i, 0) for i in ids], np.int64)
+
+
+@dataclass(slots=True, eq=False)
+class StepCourse:
+    """A step from its schedule to its record. What is None is not known yet, or never will be."""
+
+    number: int
+    start_s: float
+    step: ScheduledStep
+    governor: str | None
+    reason: str
+    depth_in_force: int
+    depth_chosen: int
+    verified: Verified | None = None
+    end_s: float | None = None
+    step_s: float | None = None
+    emitted: int = 0
+    drafted: int | None = None
+    graph_mode: GraphMode = GraphMode.UNKNOWN
+    target_s: float | None = None
+    draft_s: float | None = None
+    timed: bool = False
+
+    @property
+    def depth_executed(self) -> int:
+        """What the drafter ran; where its worker is out of sight, what it was told to run."""
+        return self.depth_chosen if self.drafted is None else self.drafted
+
+    @property
+    def durations(self) -> StepDurations:
+        return StepDurations(self.target_s, self.draft_s, self.step_s)
+
+    def outcome(self) -> StepOutcome:
+        """Only after the step's output has come."""
+        assert self.verified is not None
+        return StepOutcome(
+            step=self.number,
+            now_s=self.start_s if self.end_s is None else self.end_s,
+            request_ids=self.step.decoding_handles,
+            verified=self.verified.verified,
+            accepted=self.verified.accepted,
+            tokens_emitted=self.emitted,
+            durations=self.durations,
+            graph_mode=self.graph_mode,
+            depth_chosen=self.depth_chosen,
+            depth_executed=self.depth_executed,
+            prefill_tokens=self.step.prefill_tokens,
+        )
+
+    def row(self, faults: int, note: str | None) -> dict[str, object]:
+        """The fields of a StepRecord; arrays where it has tuples."""
+        assert self.verified is not None
+        step, seen = self.step, self.verified
+        batch = len(seen.verified)
+        return {
+            "step": self.number,
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "batch": batch,
+            "prefill_requests": step.prefill_requests,
+            "prefill_tokens": step.prefill_tokens,
+            "waiting": step.waiting,
+            "depth_in_force": self.depth_in_force,
+            "depth_chosen": self.depth_chosen,
+            "depth_executed": self.depth_executed,
+            "window_mean": float(step.verified.mean()) if batch else None,
+            "verified": seen.verified.sum(),
+            "accepted": seen.accepted.sum(),
+            "emitted": self.emitted,
+            "reached_by_position": seen.reached_by_position,
+            "accepted_by_position": seen.accepted_by_position,
+            "target_s": self.target_s,
+            "draft_s": self.draft_s,
+            "step_s": self.step_s,
+            "graph_mode": str(self.graph_mode),
+            "kv_blocks_free": step.kv_blocks_free,
+            "kv_blocks_total": step.kv_blocks_total,
+            "preempted": step.preempted,
+            "reason": self.reason,
+            "governor": self.governor,
+            "faults": faults,
+            "note": note,
+            "request_ids": step.decoding_handles,
+            "drafted_by_request": step.drafted,
+            "verified_by_request": seen.verified,
+            "accepted_by_request": seen.accepted,
+        }
