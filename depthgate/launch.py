@@ -112,11 +112,16 @@ def _switchable(url: str) -> bool:
 
 def check_arms(suite: Suite, clock: str) -> None:
     """Builds every arm, or asks its server, so that a fault is said now and not after half of the run."""
+    from engines.contract import EngineRequest, SharedEngine
     from engines.embedded.assembly import assemble
     from engines.openai_http import OpenAIEngine
     from engines.registry import build_engine
 
-    for engine in [build_engine(suite.engine, arm) for arm in suite.arms]:
+    engines = [build_engine(suite.engine, arm) for arm in suite.arms]
+    if isinstance(shared := engines[0], SharedEngine):
+        requests = [EngineRequest(arm.name, arm.governor, arm.options) for arm in suite.arms]
+        run_loop(lambda: shared.check(requests))
+    for engine in engines:
         if isinstance(engine, OpenAIEngine):
             run_loop(engine.check)
     if clock == "virtual" and suite.engine.kind != "embedded":
@@ -141,6 +146,7 @@ def run_plan(plan: RunPlan, *, quiet: bool) -> None:
     from depthgate.run import execute
     from reports.table import RunProgress, stderr_console
 
-    title = f"{plan.suite.name} on {plan.suite.engine.profile or plan.suite.engine.url} ({plan.clock} clock)"
+    engine = plan.suite.engine
+    title = f"{plan.suite.name} on {engine.profile or engine.url or engine.kind} ({plan.clock} clock)"
     with RunProgress(plan.total_cells, title, stderr_console(quiet=quiet)) as progress:
         execute(plan, progress)

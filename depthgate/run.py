@@ -11,8 +11,8 @@ from depthgate.loop import run_loop
 from depthgate.machine import MachineSampler, describe_machine
 from depthgate.manifest import command_line, git_commit, package_versions, utc_now, write_manifest
 from depthgate.plan import RunPlan
-from engines.contract import Endpoint, EngineRequest
-from engines.registry import build_engine
+from engines.contract import Endpoint, Engine, EngineRequest
+from engines.registry import open_engines
 from loadgen.cell import drive_cell
 from loadgen.journal import Journal
 from loadgen.records import CellKey, CellRecord, RequestRecord
@@ -110,24 +110,28 @@ class Run:
         self._close_cell(records, cell)
 
     async def wall(self) -> None:
-        """Every repeat starts every arm's engine anew, one at a time (docs/decisions/0005)."""
+        """Every repeat serves every arm anew, one at a time (docs/decisions/0005); shared engines stay up."""
         suite = self.plan.suite
-        for repeat, arm in self.plan.rounds():
-            engine = build_engine(suite.engine, arm)
-            request = EngineRequest(
-                arm=arm.name,
-                governor=arm.governor,
-                options=arm.options,
-                engine_options=suite.engine.options,
-                seed=suite.seed + repeat,
-                steps_path=self.plan.steps_path(arm.name, repeat),
-                trace_path=self.plan.trace_path(arm.name, repeat),
-                log_path=self.plan.run_dir / "logs" / f"{arm.name}.r{repeat}.log",
-            )
-            async with engine.serve(request) as endpoint:
-                self._note_engine(endpoint)
-                for concurrency in suite.load.concurrency:
-                    await self._wall_cell(endpoint, CellKey(arm.name, concurrency, repeat))
+        async with open_engines(suite.engine, suite.arms) as engines:
+            for repeat, arm in self.plan.rounds():
+                await self._wall_arm(engines[arm.name], arm, repeat)
+
+    async def _wall_arm(self, engine: Engine, arm: Arm, repeat: int) -> None:
+        suite = self.plan.suite
+        request = EngineRequest(
+            arm=arm.name,
+            governor=arm.governor,
+            options=arm.options,
+            engine_options=suite.engine.options,
+            seed=suite.seed + repeat,
+            steps_path=self.plan.steps_path(arm.name, repeat),
+            trace_path=self.plan.trace_path(arm.name, repeat),
+            log_path=self.plan.run_dir / "logs" / f"{arm.name}.r{repeat}.log",
+        )
+        async with engine.serve(request) as endpoint:
+            self._note_engine(endpoint)
+            for concurrency in suite.load.concurrency:
+                await self._wall_cell(endpoint, CellKey(arm.name, concurrency, repeat))
 
     async def _wall_cell(self, endpoint: Endpoint, key: CellKey) -> None:
         suite = self.plan.suite

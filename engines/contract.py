@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, runtime_checkable
 
 
 class EngineError(Exception):
@@ -43,3 +44,21 @@ class Engine(Protocol):
     """`async with engine.serve(request) as endpoint:`; raises EngineError with the likely cause."""
 
     def serve(self, request: EngineRequest) -> AbstractAsyncContextManager[Endpoint]: ...
+
+
+@runtime_checkable
+class SharedEngine(Protocol):
+    """An Engine that stays up from arm to arm: entered once for a run, it serves one arm after the other.
+
+    `check`: what can be said of these arms before anything starts; raises EngineError.
+    """
+
+    def serve(self, request: EngineRequest) -> AbstractAsyncContextManager[Endpoint]: ...
+
+    async def check(self, requests: Sequence[EngineRequest]) -> None: ...
+
+    async def __aenter__(self) -> Engine: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from engines.contract import Engine, EngineError
+from engines.contract import Engine, EngineError, SharedEngine
 from suites.model import Arm, EngineSpec
 
 
@@ -25,6 +26,17 @@ def build_engine(spec: EngineSpec, arm: Arm | None = None) -> Engine:
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(ENGINES)}"
         raise EngineError(f"engine kind {spec.kind!r}: no such engine; {hint}")
     return ENGINES[spec.kind].build(spec, arm)
+
+
+@asynccontextmanager
+async def open_engines(spec: EngineSpec, arms: Sequence[Arm]) -> AsyncIterator[Mapping[str, Engine]]:
+    """Arm name -> its engine, for a whole run. A shared engine is one for all; it ends with the block."""
+    first = build_engine(spec, arms[0])
+    if isinstance(first, SharedEngine):
+        async with first as engine:
+            yield {arm.name: engine for arm in arms}
+    else:
+        yield {arm.name: build_engine(spec, arm) for arm in arms}
 
 
 def _embedded(spec: EngineSpec, arm: Arm | None) -> Engine:
@@ -46,10 +58,17 @@ def _openai(spec: EngineSpec, arm: Arm | None) -> Engine:
     return OpenAIEngine(url, spec.model, switch=shared)
 
 
+def _vllm(spec: EngineSpec, arm: Arm | None) -> Engine:
+    from engines.vllm import VllmEngine
+
+    return VllmEngine(spec)
+
+
 ENGINES: dict[str, EngineEntry] = {
     "embedded": EngineEntry(
         "a real scheduler on a cost model (a model, and says so); takes a profile", _embedded
     ),
+    "vllm": EngineEntry("real vLLM, started here; takes model and options (docs/vllm.md)", _vllm),
     "openai": EngineEntry(
         "any OpenAI-compatible server that is already running; takes url and model", _openai
     ),
