@@ -6,6 +6,7 @@ import dataclasses
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from engines.embedded.bounds import check_profile
@@ -56,14 +57,19 @@ def load_profile(name_or_path: str | Path) -> EngineProfile:
             raise ProfileError(f"profile {str(name_or_path)!r}: no such profile; {hint}")
         path = PROFILES / f"{name_or_path}.toml"
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parsed(path.read_text(encoding="utf-8"), f"profile {path.name}")
     except OSError as error:
         raise ProfileError(
             f"profile {path}: cannot be read ({error.strerror}); name one of {', '.join(profile_names())}"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"profile {path}: not TOML ({error}); mend that line") from error
-    return _profile_of(table, f"profile {path.name}")
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str, where: str) -> EngineProfile:
+    """A virtual run starts an engine a cell: the same text is checked once. Nobody writes to the result."""
+    return _profile_of(tomllib.loads(text), where)
 
 
 def _profile_of(table: dict[str, object], where: str) -> EngineProfile:

@@ -23,7 +23,7 @@ MEANING = {
     Ruling.KEPT: "Every budget holds with its whole interval.",
     Ruling.BROKEN: "At least one budget is broken by its whole interval.",
     Ruling.INCONCLUSIVE: "Not decided: an interval straddles its bound or a part is missing. Repeat it.",
-    Ruling.INVALID: "Machine or client spoiled it, or the policy was not applied. See the cells; run it again.",
+    Ruling.INVALID: "Machine or client spoiled it, or the policy was not applied: see the cells.",
 }
 
 
