@@ -20,7 +20,7 @@ from reports.metrics import (
     tokens_per_chunk_by_class,
 )
 from reports.statistics import Pool, Statistic, statistics
-from reports.step_series import SwitchCount, switch_count, unapplied
+from reports.step_series import SwitchCount, switch_count, unapplied, unapplied_share
 from reports.throughput import peak_tokens_per_s, token_spans
 from suites.model import Suite
 
@@ -111,7 +111,12 @@ def _points(own: Mapping[str, Statistic], counts: dict[str, int], pool: Pool, mo
     peaks = [peak_tokens_per_s(span) for span in spans if span is not None]
     worst = min((value for value in fairness if value is not None), default=None)
     peak = max((value for value in peaks if value is not None), default=None)
-    beside = {"jain_index": worst, "peak_tokens_per_s": peak}
+    shares = [share for share in map(unapplied_share, pool.steps.values()) if share is not None]
+    beside = {
+        "jain_index": worst,
+        "peak_tokens_per_s": peak,
+        "unapplied_share": max(shares, default=None),
+    }
     return points | {name: value for name, value in beside.items() if value is not None}
 
 
@@ -130,7 +135,7 @@ def _invalid(pool: Pool) -> tuple[str, ...]:
         said += [f"repeat {repeat}: {reason}" for reason in cell.record.invalid]
         if not measured(cell.requests) and not cell.record.invalid:
             said.append(f"repeat {repeat}: no request succeeded ({_why(cell.requests)})")
-    return tuple(said)
+    return (*said, *_unapplied(pool))
 
 
 def _grouped(metrics: Iterable[str]) -> list[str]:
@@ -141,9 +146,10 @@ def _grouped(metrics: Iterable[str]) -> list[str]:
     return [f"{family} {' and '.join(percentiles)}" for family, percentiles in found.items()]
 
 
-def _unapplied(pool: Pool) -> list[tuple[int, str]]:
+def _unapplied(pool: Pool) -> list[str]:
+    """What ran was another policy: neither budgets nor reproducers may take it for the arm's."""
     found = [(repeat, unapplied(steps)) for repeat, steps in pool.steps.items()]
-    return [(repeat, why) for repeat, why in found if why is not None]
+    return [f"repeat {repeat}: {why}" for repeat, why in found if why is not None]
 
 
 def _why(records: tuple[RequestRecord, ...]) -> str:
@@ -162,7 +168,6 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     few = {name: item.samples for name, item in own.items() if item.samples < samples_needed(name)}
     if few:
         said.append(f"shown but not gated, too few values for the percentile: {', '.join(_grouped(few))}")
-    said += [f"repeat {repeat}: {why}" for repeat, why in _unapplied(pool)]
     peak = max((peak_concurrency(cell.requests) for cell in pool.repeats.values()), default=0)
     if peak > pool.concurrency:
         said.append(f"{peak} requests were in flight at once, more than c={pool.concurrency}")

@@ -9,7 +9,8 @@ from reports.judgement import Interval
 
 
 class ReproductionVerdict(StrEnum):
-    """`inconclusive`: an interval straddles its bar. `invalid`: machine or client spoiled the run."""
+    """`inconclusive`: an interval straddles its bar. `invalid`: a cell is not of its arm (machine, client,
+    or a policy that was not applied)."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not-reproduced"

@@ -54,6 +54,19 @@ def test_the_cause_removed_does_not_reproduce(tmp_path: Path) -> None:
     assert min(ratios.values()) > 0.9
 
 
+def test_a_schedule_that_the_engine_ignores_is_no_refutation(tmp_path: Path) -> None:
+    """vllm#51510: what ran was K=2 throughout, which says nothing about the schedule."""
+    text = (ROOT / "engines" / "embedded" / "profiles" / "h200-qwen3-4b-eagle.toml").read_text()
+    text = text.replace("[penalties]\n", "[penalties]\npolicy_ignored = 2\n", 1)
+    text = text.replace("[sources.penalties]\n", '[sources.penalties]\npolicy_ignored = "test"\n', 1)
+    profile = tmp_path / "ignores.toml"
+    profile.write_text(text)
+    flags = ("--clock", "virtual", "--repeats", "2", "--profile", profile, "--out", tmp_path, "--json")
+    done = depthgate("reproduce", "threshold-collapse", *flags)
+    assert json.loads(done.out)["verdict"] == "invalid"
+    assert done.code == 4
+
+
 def test_the_same_seed_gives_the_same_records(tmp_path: Path) -> None:
     runs = []
     for name in ("a", "b"):

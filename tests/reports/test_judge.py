@@ -302,7 +302,7 @@ def test_a_policy_that_is_not_applied_is_never_gated_as_applied(tmp_path: Path) 
         in judgement.verdicts[0].sentence
     )
     fast = next(cell for cell in judgement.cells if cell.arm == "fast")
-    assert any("policy not applied" in note for note in fast.notes)
+    assert any("policy not applied" in fault for fault in fast.invalid)
 
 
 def test_verified_per_emitted_over_the_window(tmp_path: Path) -> None:
