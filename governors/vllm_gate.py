@@ -71,6 +71,8 @@ class Gate:
         """At the head of _update_after_schedule: the output is complete, and nothing has advanced yet."""
         if output.num_scheduled_tokens:
             self._guarded(self._decide, scheduler, output)
+        else:  # vLLM names finished requests once, be it in a step without any
+            self._guarded(self._reader.forget, output)
 
     def receive(self, scheduler: Any, output: Any, result: Any) -> StepCourse | None:
         """Before update_from_output: the worker's result has come."""

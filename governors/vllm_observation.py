@@ -68,8 +68,7 @@ class StepReader:
 
     def read(self, scheduler: Any, output: Any) -> ScheduledStep:
         """The step that `output` describes."""
-        if self.table.release(output.finished_req_ids):
-            self._ids = []  # an id may come again as another request
+        self.forget(output)
         numbers = output.num_scheduled_tokens
         ids = list(numbers)
         rows = self._rows_of(ids, scheduler.requests)
@@ -117,6 +116,11 @@ class StepReader:
             limits=self._limits,
             durations=last,
         )
+
+    def forget(self, output: Any) -> None:
+        """Frees the rows of the requests that `output` names as finished."""
+        if self.table.release(output.finished_req_ids):
+            self._ids = []  # an id may come again as another request
 
     def _rows_of(self, ids: list[str], requests: Any) -> RowArray:
         if ids != self._ids:

@@ -21,6 +21,8 @@ from governors.vllm_settings import read_settings
 from governors.vllm_versions import require_seams, require_tried
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from governors.vllm_outcome import StepCourse
 
 NAMES = ("GovernedScheduler", "GovernedAsyncScheduler")
@@ -41,19 +43,20 @@ def scheduler_class(asynchronous: bool) -> type:
         from vllm.v1.core.sched.async_scheduler import AsyncScheduler
         from vllm.v1.core.sched.scheduler import Scheduler
 
-        made = governed(AsyncScheduler if asynchronous else Scheduler, asynchronous)
+        base = AsyncScheduler if asynchronous else Scheduler
+        made = governed(base, lambda scheduler: open_gate(scheduler, asynchronous))
         made.__name__ = made.__qualname__ = name
         globals()[name] = made
     return globals()[name]  # type: ignore[no-any-return]
 
 
-def governed(base: Any, asynchronous: bool) -> type:
-    """A subclass of a vLLM scheduler that asks a Gate."""
+def governed(base: Any, gate: Callable[[Any], Gate]) -> type:
+    """A subclass of a vLLM scheduler that asks a Gate, made for it once it is set up."""
 
     class Governed(base):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self.depthgate = open_gate(self, asynchronous)
+            self.depthgate = gate(self)
 
         def schedule(self, *args: Any, **kwargs: Any) -> Any:
             self.depthgate.begin()

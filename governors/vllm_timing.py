@@ -1,7 +1,7 @@
 """What a vLLM worker did in a step: durations, graph mode, drafts proposed. Never waits for a GPU.
 
-A worker may run in a process of its own, so what it saw travels on the step's ModelRunnerOutput (a WorkerReport
-as an extra attribute). With CUDA events the times of a step are read when a later one ends.
+A worker may run in a process of its own, so what it saw travels on the step's ModelRunnerOutput (as a
+WorkerReport in an extra attribute). With CUDA events the times of a step are read when a later one ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which vLLM versions were tried, and every seam that the plugin holds on to: checked at start and in tests.
 
-vLLM says that its scheduler interface is not public. So a version that was never tried is refused, and one that was
-is still checked by name and parameter before the first step.
+vLLM says that its scheduler interface is not public: a version that was never tried is refused, and of one
+that was the names and parameters are checked before the first step.
 """
 
 from __future__ import annotations

@@ -1,0 +1,247 @@
+"""The gate in a double of vLLM's scheduler: outputs stay the truth, counts agree, it survives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from governors.contract import DepthDecision, DepthLimits, Reason, StepObservation, StepOutcome
+from governors.vllm_engine import VllmFacts
+from governors.vllm_gate import Gate
+from governors.vllm_seat import Sitter
+from governors.vllm_settings import Settings
+from tests.governors.vllm_fakes import FakeRequest, FakeWorker, drive, governed_fake, truth
+
+K_MAX = 4
+SYNC = pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+
+
+def facts(asynchronous: bool = False, **more: Any) -> VllmFacts:
+    plain: dict[str, Any] = {
+        "limits": DepthLimits(K_MAX, 8, (1, 2, 4, 8, 16)),
+        "method": "eagle",
+        "stock": (0, *[2] * 3, 0, 1, 3, *[4] * 2),
+        "asynchronous": asynchronous,
+        "runner_v2": False,
+        "trims": True,
+        "workers_here": True,
+        "data_parallel": 1,
+    }
+    return VllmFacts(**(plain | more))
+
+
+def requests(count: int = 6) -> list[FakeRequest]:
+    return [FakeRequest(f"r{n}", 5 + 17 * n, 20 + n) for n in range(count)]
+
+
+class Recording:
+    """Decides by `rule`, keeps what it saw."""
+
+    def __init__(self, rule: Any) -> None:
+        self._rule = rule
+        self.seen: list[StepObservation] = []
+        self.outcomes: list[StepOutcome] = []
+
+    def decide(self, observation: StepObservation) -> DepthDecision:
+        self.seen.append(observation)
+        decision: DepthDecision = self._rule(observation)
+        return decision
+
+    def observe(self, outcome: StepOutcome) -> None:
+        self.outcomes.append(outcome)
+
+
+def ragged(observation: StepObservation) -> DepthDecision:
+    """Windows 0..K_MAX that change from step to step, and depths that do as well."""
+    windows = (observation.request_ids + observation.step) % (K_MAX + 1)
+    return DepthDecision(windows, observation.step % (K_MAX + 1), Reason.BACKED_OFF)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def run(
+    asynchronous: bool,
+    settings: Settings,
+    recording: Recording | None = None,
+    worker: FakeWorker | None = None,
+) -> tuple[list[FakeRequest], Gate, list[str], int]:
+    said: list[str] = []
+    gate = Gate(facts(asynchronous), settings, said.append)
+    if recording is not None:
+        gate.seat.replace(Sitter("recording", {}, recording))
+    scheduler = governed_fake(asynchronous, gate, K_MAX, lookup=list(facts().stock or ()))
+    asked = requests()
+    steps = drive(scheduler, worker or FakeWorker(), asked)
+    scheduler.shutdown()
+    return asked, gate, said, steps
+
+
+GOVERNORS: Sequence[tuple[str | None, Mapping[str, object]]] = (
+    (None, {}),
+    ("fixed", {"depth": 0}),
+    ("fixed", {"depth": 3}),
+    ("schedule", {"schedule": [[1, 2, 4], [3, 8, 0]]}),
+    ("dspark", {}),
+    ("goodput_table", {}),
+)
+
+
+@SYNC
+@pytest.mark.parametrize(("name", "options"), GOVERNORS)
+def test_no_governor_changes_what_is_said(
+    asynchronous: bool, name: str | None, options: Mapping[str, object], tmp_path: Path
+) -> None:
+    path = tmp_path / "steps.jsonl"
+    asked, gate, _, steps = run(asynchronous, Settings(name, options, steps=path))
+    for request in asked:
+        start = request.num_prompt_tokens
+        assert request.output == [truth(request.request_id, start + n) for n in range(request.max_tokens)]
+    assert gate.seat.faults == 0
+    written = rows(path)
+    assert [row["step"] for row in written] == list(range(steps))
+    assert sum(row["emitted"] for row in written) == sum(request.max_tokens for request in asked)
+
+
+@SYNC
+def test_ragged_windows_keep_the_truth_and_are_what_was_verified(asynchronous: bool, tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    recording = Recording(ragged)
+    asked, gate, _, _ = run(asynchronous, Settings(steps=path), recording)
+    assert gate.seat.faults == 0
+    assert all(len(request.output) == request.max_tokens for request in asked)
+    assert len(recording.seen) == len(recording.outcomes) == len(rows(path))
+    trimmed = 0
+    for seen, outcome in zip(recording.seen, recording.outcomes, strict=True):
+        wanted = np.minimum(ragged(seen).windows, seen.drafts_in_hand)
+        counted = outcome.verified > 0  # a request that ended in flight is not counted
+        assert (outcome.verified[counted] == wanted[counted]).all()
+        assert (outcome.accepted <= outcome.verified).all()
+        assert (seen.request_ids == outcome.request_ids).all()
+        trimmed += int((wanted < seen.drafts_in_hand).sum())
+    assert trimmed > 20
+
+
+@SYNC
+def test_depth_in_force_is_what_was_chosen_a_step_before(asynchronous: bool) -> None:
+    recording = Recording(ragged)
+    run(asynchronous, Settings(), recording)
+    chosen = [outcome.depth_chosen for outcome in recording.outcomes]
+    assert [seen.depth_in_force for seen in recording.seen[1:]] == chosen[:-1]
+    for before, seen in zip(chosen, recording.seen[1:], strict=False):
+        assert (seen.drafts_in_hand <= before).all()
+
+
+def test_a_drafter_that_does_less_is_booked_as_it_ran(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    recording = Recording(lambda _: DepthDecision(K_MAX, 3))
+    run(False, Settings(steps=path), recording, FakeWorker(runs_depth=lambda depth: min(depth, 1)))
+    assert {row["depth_chosen"] for row in rows(path)} == {3}
+    assert {row["depth_executed"] for row in rows(path)} == {1}
+    assert {seen.depth_in_force for seen in recording.seen[1:]} == {1}
+
+
+@SYNC
+def test_history_is_what_the_outcomes_add_up_to_and_is_freed(asynchronous: bool) -> None:
+    recording = Recording(ragged)
+    _, gate, _, _ = run(asynchronous, Settings(), recording)
+    totals: dict[int, np.ndarray[Any, Any]] = {}
+    lag = 1 + asynchronous  # outcomes of the step before (or the one before that) are in the history
+    for number, seen in enumerate(recording.seen):
+        for outcome in recording.outcomes[max(0, number - lag) : number - lag + 1] if number >= lag else []:
+            for handle, accepted in zip(outcome.request_ids, outcome.accepted, strict=True):
+                row = totals.setdefault(int(handle), np.zeros(K_MAX, np.int64))
+                row[:accepted] += 1
+        for place, handle in enumerate(seen.request_ids):
+            expected = totals.get(int(handle), np.zeros(K_MAX, np.int64))
+            assert (seen.history.accepted[place] == expected).all()
+    handles = {int(handle) for seen in recording.seen for handle in seen.request_ids}
+    assert len(handles) == 6
+    assert len(gate._reader.table) <= 6  # released when the next step names the finished
+
+
+@SYNC
+def test_context_counts_prompt_and_output_so_far(asynchronous: bool) -> None:
+    recording = Recording(lambda _: DepthDecision(2, 2))
+    run(asynchronous, Settings(), recording)
+    emitted: dict[int, int] = {}
+    prompts: dict[int, int] = {}
+    for number, seen in enumerate(recording.seen):
+        for outcome in [recording.outcomes[number - 2]] if asynchronous and number >= 2 else []:
+            for handle, accepted in zip(outcome.request_ids, outcome.accepted, strict=True):
+                emitted[int(handle)] = emitted.get(int(handle), 0) + int(accepted) + 1
+        for handle, context in zip(seen.request_ids, seen.context_tokens, strict=True):
+            known = prompts.setdefault(int(handle), int(context))
+            assert context >= known
+    last: dict[int, int] = {}
+    for seen in recording.seen:
+        last.update(zip(seen.request_ids.tolist(), seen.context_tokens.tolist(), strict=True))
+    for handle, context in last.items():
+        request = requests()[handle]
+        most = request.num_prompt_tokens + request.max_tokens
+        assert most - 2 * (K_MAX + 1) <= context <= most
+
+
+class Failing:
+    def decide(self, observation: StepObservation) -> DepthDecision:
+        raise KeyError("no such table")
+
+    def observe(self, outcome: StepOutcome) -> None:
+        raise AssertionError("never called for nothing")
+
+
+@SYNC
+@pytest.mark.parametrize("fault", ["raises", "shape", "nan"])
+def test_a_failing_governor_leaves_the_engine_its_own_depth(
+    asynchronous: bool, fault: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "steps.jsonl"
+    broken: Any = {
+        "raises": Failing(),
+        "shape": Recording(lambda _: DepthDecision(np.zeros(99, np.int64), 1)),
+        "nan": Recording(lambda seen: DepthDecision(np.full(seen.batch, np.nan), 1)),  # type: ignore[arg-type]
+    }[fault]
+    asked, gate, said, steps = run(asynchronous, Settings(steps=path), broken)
+    assert all(len(request.output) == request.max_tokens for request in asked)
+    assert gate.seat.faults >= steps
+    assert len(said) == 1
+    written = rows(path)
+    stock = facts().stock or ()
+    assert all(row["depth_chosen"] == stock[row["batch"] + row["prefill_requests"]] for row in written)
+    assert {row["reason"] for row in written} == {"governor-fault"}
+    assert [row["note"] for row in written if "note" in row] == said
+    assert written[-1]["faults"] > 0
+
+
+def test_a_fault_of_the_gate_itself_is_counted_and_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("governors.vllm_gate.book", lambda *_: 1 // 0)
+    asked, gate, said, _ = run(False, Settings())
+    assert all(len(request.output) == request.max_tokens for request in asked)
+    assert gate.seat.faults > 0
+    assert "ZeroDivisionError" in said[0]
+
+
+def test_durations_and_graph_mode_come_from_the_worker(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    recording = Recording(lambda _: DepthDecision(2, 2))
+    run(False, Settings(steps=path), recording)
+    for row in rows(path):
+        assert (row["target_s"], row["draft_s"], row["graph_mode"]) == (0.004, 0.001, "full")
+    assert rows(path)[0]["step_s"] > 0
+    assert rows(path)[-1]["step_s"] is None  # nothing was scheduled after it
+    assert recording.seen[1].durations is not None
+    assert recording.seen[1].durations.target_s == 0.004
+
+
+def test_without_telemetry_nothing_is_timed_or_written(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    recording = Recording(lambda _: DepthDecision(2, 2))
+    run(False, Settings(steps=path, telemetry=False), recording)
+    assert path.read_text() == ""
+    assert {outcome.durations.target_s for outcome in recording.outcomes} == {None}
