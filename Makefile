@@ -9,7 +9,7 @@ demo: $(VENV)/.bench
 	$(BIN)/depthgate reproduce threshold-collapse --beside gb10-qwen3.5-122b-mtp
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

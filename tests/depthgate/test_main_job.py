@@ -275,6 +275,8 @@ def test_the_script_is_the_verb(tmp_path: Path) -> None:
         sys.executable,
         "-m",
         "reproducers.threshold_collapse",
+        "--repeats",
+        "2",
         "--clock",
         "virtual",
         "--out",
