@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from governors.vllm_engine import VllmFacts, refuse_engine
 from governors.vllm_hooks import REPORT, TIMED
 from governors.vllm_journal import StepJournal
 from governors.vllm_observation import StepReader, apply_windows
-from governors.vllm_outcome import StepCourse, book
+from governors.vllm_outcome import OutcomeReader, StepCourse
 from governors.vllm_seat import Seat, described, seat_governor
 from governors.vllm_settings import Settings, read_profile
 from governors.vllm_timing import STEPS_KEPT, WorkerReport
@@ -50,6 +51,7 @@ class Gate:
         self.journal = StepJournal(settings.steps, say)
         self.telemetry = settings.telemetry
         self._reader = StepReader(facts.limits)
+        self._outcomes = OutcomeReader(self._reader.table)
         self._courses: deque[StepCourse] = deque()
         self._count = 0
         self._start_s = 0.0
@@ -110,7 +112,7 @@ class Gate:
         if choice.depth is not None:
             output.num_spec_tokens_to_schedule = choice.depth
         if choice.windows is not None and self._facts.trims:
-            apply_windows(step, choice.windows)
+            apply_windows(step, choice.windows, self._facts.asynchronous)
         setattr(output, TIMED, self.telemetry)
         chosen = int(output.num_spec_tokens_to_schedule)
         self._courses.append(
@@ -132,7 +134,7 @@ class Gate:
         course = next((c for c in self._courses if c.step.output is output), None)
         if course is None:
             return None
-        course.verified = book(self._reader.table, course.step, result, scheduler.finished_req_ids)
+        course.verified = self._outcomes.book(course.step, result, scheduler.finished_req_ids)
         report: WorkerReport | None = getattr(result, REPORT, None)
         if report is not None:
             self._take(report, course)
@@ -170,7 +172,8 @@ class Gate:
         self._last = course.durations
         self.seat.observe(course.outcome())
         if self.telemetry and self.journal.open:
-            self.journal.append(course.row(self.seat.faults, self.seat.take_note()))
+            course.step.output = None  # the row may wait a while, and needs none of it
+            self.journal.append(partial(course.row, self.seat.faults, self.seat.take_note()))
 
     def _guarded(self, run: Callable[..., Any], *args: Any) -> Any:
         try:

@@ -15,24 +15,25 @@ import numpy as np
 from governors.telemetry import StepRecord
 
 FLUSH_S: Final = 0.25
-ROWS_HELD: Final = 20_000  # about a minute of steps: a disk that hangs must not fill the memory
+ROWS_HELD: Final = 4_000  # some ten seconds of steps: a disk that hangs must not fill the memory
 
 _FIELDS: Final = {field.name: field.default for field in fields(StepRecord)}
 
 Row = Mapping[str, object]
+MakeRow = Callable[[], Row]
 
 
 class StepJournal:
     """`append` keeps a row for the next flush; `switch` goes on in another file; `close` writes what is left.
 
-    A row is a mapping of StepRecord's fields (arrays where it has tuples). The engine survives any fault:
-    the first write error ends the journal, is said once through `say`, and from then on `lost` counts.
+    A row is a mapping of StepRecord's fields (arrays where it has tuples). The engine survives any fault: the
+    first write error ends the journal, is said once through `say`, and from then on `lost` counts.
     """
 
     def __init__(self, path: Path | None, say: Callable[[str], None], flush_s: float = FLUSH_S) -> None:
         self.lost = 0
         self._say = say
-        self._rows: deque[tuple[IO[bytes], Row]] = deque()
+        self._rows: deque[tuple[IO[bytes], MakeRow]] = deque()
         self._file: IO[bytes] | None = None
         self._flush_s = flush_s
         self._stop = threading.Event()
@@ -53,23 +54,20 @@ class StepJournal:
             self._thread = threading.Thread(target=self._run, name="depthgate-journal", daemon=True)
             self._thread.start()
 
-    def append(self, row: Row) -> None:
-        """Called in the engine's loop: formatting and writing happen elsewhere."""
+    def append(self, make_row: MakeRow) -> None:
+        """Called in the engine's loop: making, formatting and writing the row happen in the thread."""
         file = self._file
         if file is None or len(self._rows) >= ROWS_HELD:
             self.lost += self.path is not None
             return
-        self._rows.append((file, row))
+        self._rows.append((file, make_row))
 
     def flush(self) -> None:
-        """Writes everything appended so far."""
+        """Writes everything appended so far, row by row: every write lets the engine's loop have the GIL."""
         with self._writing:
             while self._rows:
-                file, first = self._rows.popleft()
-                lines = [line_of(first)]
-                while self._rows and self._rows[0][0] is file:
-                    lines.append(line_of(self._rows.popleft()[1]))
-                self._write(file, lines)
+                file, make_row = self._rows.popleft()
+                self._write(file, line_of(make_row()))
 
     def close(self) -> None:
         self._stop.set()
@@ -82,13 +80,16 @@ class StepJournal:
         while not self._stop.wait(self._flush_s):
             self.flush()
 
-    def _write(self, file: IO[bytes], lines: list[str]) -> None:
-        text = "".join(lines).encode()
+    def _write(self, file: IO[bytes], line: str) -> None:
+        if file is not self._file and self._file is None:
+            self.lost += 1
+            return
+        text = line.encode()
         try:
             while text:
                 text = text[file.write(text) :]
         except OSError as error:
-            self.lost += len(lines)
+            self.lost += 1
             if self._file is file:
                 self._file = None
                 self._say(f"step journal {self.path} ends here: {error}; the server goes on without it")

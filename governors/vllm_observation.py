@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,7 @@ from governors.contract import (
     StepDurations,
     StepObservation,
 )
-from governors.vllm_requests import RequestTable, counts_of, draft_counts
-
-RowArray = NDArray[np.intp]
+from governors.vllm_requests import RequestTable, RowArray
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +31,8 @@ class ScheduledStep:
     ids: list[str]
     rows: RowArray
     handles: IntArray
-    decoding: NDArray[np.intp] | None  # None = all of them
+    decoding: RowArray | None  # None = all of them
+    decoding_rows: RowArray
     drafted: IntArray
     verified: IntArray
     prefill_requests: int
@@ -41,11 +41,6 @@ class ScheduledStep:
     kv_blocks_free: int
     kv_blocks_total: int
     preempted: int
-    durations: StepDurations | None = field(default=None)
-
-    @property
-    def decoding_rows(self) -> RowArray:
-        return self.rows if self.decoding is None else self.rows[self.decoding]
 
     @property
     def decoding_handles(self) -> IntArray:
@@ -64,6 +59,7 @@ class StepReader:
         self.table = RequestTable(2 * limits.max_num_seqs, limits.k_max)
         self._ids: list[str] = []
         self._rows: RowArray = np.empty(0, np.intp)
+        self._handles: IntArray = np.empty(0, np.int64)
         self._unknown = np.full((0, limits.k_max), np.nan)
 
     def read(self, scheduler: Any, output: Any) -> ScheduledStep:
@@ -72,27 +68,45 @@ class StepReader:
         numbers = output.num_scheduled_tokens
         ids = list(numbers)
         rows = self._rows_of(ids, scheduler.requests)
-        tokens, drafts = counts_of(numbers), draft_counts(output.scheduled_spec_decode_tokens, ids)
-        decodes = (tokens - drafts == 1) & self.table.prefilled[rows]
-        whole = bool(decodes.all())
-        decoding = None if whole else np.flatnonzero(decodes)
-        drafted = drafts if decoding is None else drafts[decoding]
+        tokens = np.fromiter(numbers.values(), np.int64, len(ids))
+        decoding, drafted = self._split(ids, rows, tokens, output.scheduled_spec_decode_tokens)
+        prompts = 0 if decoding is None else len(ids) - len(decoding)
         pool = scheduler.kv_cache_manager.block_pool
         return ScheduledStep(
             output=output,
             ids=ids,
             rows=rows,
-            handles=self.table.handles[rows],
+            decoding_rows=rows if decoding is None else rows[decoding],
+            handles=self._handles,
             decoding=decoding,
             drafted=drafted,
             verified=drafted,
-            prefill_requests=0 if decoding is None else len(ids) - len(decoding),
-            prefill_tokens=0 if whole else int(tokens[~decodes].sum()),
+            prefill_requests=prompts,
+            prefill_tokens=int(tokens.sum() - drafted.sum()) - len(drafted) if prompts else 0,
             waiting=scheduler.get_request_counts()[1],
             kv_blocks_free=pool.get_num_free_blocks(),
             kv_blocks_total=pool.num_gpu_blocks,
             preempted=len(output.preempted_req_ids or ()),
         )
+
+    def _split(
+        self, ids: list[str], rows: RowArray, tokens: IntArray, drafts: dict[str, list[int]]
+    ) -> tuple[RowArray | None, IntArray]:
+        """(places that decode, None = all; how many drafts each of them verifies).
+
+        A request that is ready has one token and its drafts scheduled: they need not be counted. Where that
+         does not add up (a request was set back behind our back), they are.
+        """
+        ready = self.table.ready[rows]
+        drafted = tokens - 1
+        if not ready.all():
+            drafted = drafted[ready]
+        if np.count_nonzero(drafted) != len(drafts):
+            none: list[int] = []
+            counted = np.array([len(drafts.get(i, none)) for i in ids], np.int64)
+            ready = ready & (tokens - counted == 1)
+            drafted = counted[ready]
+        return (None if len(drafted) == len(ids) else np.flatnonzero(ready)), drafted
 
     def observe(
         self, step: ScheduledStep, number: int, now_s: float, depth_in_force: int, last: StepDurations | None
@@ -106,7 +120,7 @@ class StepReader:
             drafts_in_hand=_frozen(step.drafted),
             confidence=self._confidence(len(rows)),
             context_tokens=_frozen(table.context[rows]),
-            history=AcceptanceHistory(_frozen(table.reached[rows]), _frozen(table.accepted[rows])),
+            history=AcceptanceHistory(*map(_frozen, table.history(rows))),
             prefill_requests=step.prefill_requests,
             prefill_tokens=step.prefill_tokens,
             requests_waiting=step.waiting,
@@ -119,15 +133,21 @@ class StepReader:
 
     def forget(self, output: Any) -> None:
         """Frees the rows of the requests that `output` names as finished."""
-        if self.table.release(output.finished_req_ids):
+        if output.finished_req_ids and self.table.release(output.finished_req_ids):
             self._ids = []  # an id may come again as another request
+        if output.preempted_req_ids:
+            self.table.preempt(output.preempted_req_ids)
 
     def _rows_of(self, ids: list[str], requests: Any) -> RowArray:
         if ids != self._ids:
             self._ids, self._rows = ids, self.table.rows_of(ids)
+            self._handles = _frozen(self.table.handles[self._rows])
             self.table.refresh(self._rows, [requests[i] for i in ids])
-        elif not self.table.prefilled[self._rows].all():
-            self.table.refresh(self._rows, [requests[i] for i in ids])
+            return self._rows
+        ready = self.table.ready[self._rows]
+        if not ready.all():
+            places = np.flatnonzero(~ready)
+            self.table.refresh(self._rows[places], [requests[ids[place]] for place in places])
         return self._rows
 
     def _confidence(self, batch: int) -> FloatArray:
@@ -138,29 +158,42 @@ class StepReader:
         return self._unknown[:batch]
 
 
-def apply_windows(step: ScheduledStep, windows: IntArray) -> None:
+class _Blanks(dict[int, list[int]]):
+    """Lists of -1 by length; shared, as vLLM shares its own, since nobody writes into them."""
+
+    def __missing__(self, length: int) -> list[int]:
+        self[length] = [-1] * length
+        return self[length]
+
+
+_BLANKS = _Blanks()
+
+
+def apply_windows(step: ScheduledStep, windows: IntArray, placeholders: bool = False) -> None:
     """Cuts the drafts to verify in the scheduler's output. `windows`: int64 over the decoding requests.
 
     It is exact because nothing of a draft has been booked yet: num_computed_tokens (with async scheduling the
     output placeholders too) advance afterwards, by what is left. KV blocks stay, as after a rejection.
+    `placeholders`: the drafts are -1, their tokens are in the worker (async scheduling).
     """
-    cut = step.drafted - windows
-    places = np.flatnonzero(cut > 0)
+    verified = np.minimum(step.drafted, windows)
+    places = np.flatnonzero(verified < step.drafted)
     if not len(places):
         return
-    drafts, numbers = step.output.scheduled_spec_decode_tokens, step.output.num_scheduled_tokens
+    kept = verified[places].tolist()
     whole = places if step.decoding is None else step.decoding[places]
-    for place, window, less in zip(
-        whole.tolist(), windows[places].tolist(), cut[places].tolist(), strict=True
-    ):
-        request_id = step.ids[place]
-        if window:
-            drafts[request_id] = drafts[request_id][:window]
-        else:
-            del drafts[request_id]
-        numbers[request_id] -= less
-    step.output.total_num_scheduled_tokens -= int(cut[places].sum())
-    step.verified = np.minimum(step.drafted, windows)
+    ids = step.ids if len(whole) == len(step.ids) else [step.ids[place] for place in whole.tolist()]
+    drafts, numbers = step.output.scheduled_spec_decode_tokens, step.output.num_scheduled_tokens
+    numbers.update(zip(ids, (verified[places] + 1).tolist(), strict=True))
+    if placeholders:
+        cuts = [_BLANKS[window] for window in kept]
+    else:
+        cuts = list(map(getitem, map(drafts.__getitem__, ids), map(slice, kept)))
+    drafts.update(zip(ids, cuts, strict=True))
+    for place in np.flatnonzero(verified[places] == 0).tolist():
+        del drafts[ids[place]]  # vLLM leaves out requests without drafts
+    step.output.total_num_scheduled_tokens -= int(step.drafted.sum() - verified.sum())
+    step.verified = verified
 
 
 def _frozen(array: NDArray[Any]) -> Any:

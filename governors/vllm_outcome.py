@@ -28,38 +28,64 @@ class Verified:
     sampled: int
 
 
-def book(table: RequestTable, step: ScheduledStep, output: Any, ended: Collection[str]) -> Verified:
-    """Counts acceptance from `output` (a ModelRunnerOutput) and adds it to the requests' history.
+class OutcomeReader:
+    """Books acceptance from what the worker returned, and remembers in which order it returns requests."""
 
-    `ended`: requests that finished since the step was scheduled. Call it before update_from_output.
-    """
-    sampled = _sampled(step, output)
-    if ended:
-        sampled = np.where([i in ended for i in step.ids], 0, sampled)
-    alive = table.handles[step.rows] == step.handles  # a row may have gone to another request meanwhile
-    if not alive.all():
-        sampled = np.where(alive, sampled, 0)
-    table.context[step.rows] += sampled
-    mine = sampled if step.decoding is None else sampled[step.decoding]
-    verified = np.where(mine > 0, _valid(step, output), 0)
-    accepted = np.minimum(np.maximum(mine - 1, 0), verified)
-    positions = np.arange(table.reached.shape[1])
-    was_accepted = positions < accepted[:, None]
-    was_reached = positions < np.minimum(accepted + 1, verified)[:, None]
-    table.book(step.decoding_rows, was_reached, was_accepted)
-    return Verified(verified, accepted, was_reached.sum(axis=0), was_accepted.sum(axis=0), int(sampled.sum()))
+    def __init__(self, table: RequestTable) -> None:
+        self._table = table
+        self._ids: list[str] = []
+        self._theirs: list[str] = []
+        self._places: NDArray[np.intp] | None = None
+
+    def book(self, step: ScheduledStep, output: Any, ended: Collection[str]) -> Verified:
+        """Counts acceptance from `output` (a ModelRunnerOutput) and adds it to the requests' history.
+
+        `ended`: requests that finished since the step was scheduled. Call it before update_from_output.
+        """
+        table = self._table
+        sampled = self._sampled(step, output)
+        if ended:
+            sampled = np.where([i in ended for i in step.ids], 0, sampled)
+        alive = table.handles[step.rows] == step.handles  # a row may have gone to another request meanwhile
+        if not alive.all():
+            sampled = np.where(alive, sampled, 0)
+        table.context[step.rows] += sampled
+        mine = sampled if step.decoding is None else sampled[step.decoding]
+        verified = _valid(step, output)
+        all_came = bool(mine.all())
+        if not all_came:
+            verified = np.where(mine > 0, verified, 0)
+        accepted = np.minimum(mine - 1, verified)
+        if not all_came:
+            np.maximum(accepted, 0, out=accepted)
+        reached = np.minimum(accepted + 1, verified)
+        table.book(step.decoding_rows, reached, accepted)
+        return Verified(
+            verified,
+            accepted,
+            _by_position(reached, table.k_max),
+            _by_position(accepted, table.k_max),
+            int(sampled.sum()),
+        )
+
+    def _sampled(self, step: ScheduledStep, output: Any) -> IntArray:
+        """Tokens that came out of each request of the step."""
+        tokens = output.sampled_token_ids
+        if not tokens:
+            return np.zeros(len(step.ids), np.int64)
+        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        if step.ids != self._ids or output.req_ids != self._theirs:
+            self._ids, self._theirs = step.ids, list(output.req_ids)
+            place = output.req_id_to_index
+            self._places = (
+                None if step.ids == self._theirs else np.array([place[i] for i in step.ids], np.intp)
+            )
+        return lengths if self._places is None else lengths[self._places]
 
 
-def _sampled(step: ScheduledStep, output: Any) -> NDArray[np.int64]:
-    """Tokens that came out of each request of the step."""
-    tokens = output.sampled_token_ids
-    if not tokens:
-        return np.zeros(len(step.ids), np.int64)
-    lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    if output.req_ids == step.ids:
-        return lengths
-    place = output.req_id_to_index
-    return lengths[[place[i] for i in step.ids]]
+def _by_position(counts: IntArray, k_max: int) -> IntArray:
+    """int64 (k_max,): how many of `counts` are above each position."""
+    return len(counts) - np.bincount(counts, minlength=k_max + 1)[:k_max].cumsum()
 
 
 def _valid(step: ScheduledStep, output: Any) -> IntArray:
@@ -119,7 +145,7 @@ class StepCourse:
         )
 
     def row(self, faults: int, note: str | None) -> dict[str, object]:
-        """The fields of a StepRecord; arrays where it has tuples."""
+        """The fields of a StepRecord; arrays where it has tuples. Slow: for the journal's thread."""
         assert self.verified is not None
         step, seen = self.step, self.verified
         batch = len(seen.verified)

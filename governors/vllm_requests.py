@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from governors.contract import IntArray
 
-BoolArray = NDArray[np.bool_]
+RowArray = NDArray[np.intp]
 
 
 class RequestLike(Protocol):
     """What is read of a vLLM Request (the same in every version tried)."""
 
-    num_prompt_tokens: int
     num_computed_tokens: int
+    num_output_placeholders: int
 
     @property
     def num_tokens(self) -> int: ...
@@ -28,46 +28,78 @@ class RequestTable:
 
     handles  int64 (rows,); -1 = free
     context  int64 (rows,); prompt + output known to the scheduler
-    prefilled  bool (rows,); the whole prompt was computed before
-    reached, accepted  int64 (rows, k_max); see governors.contract.AcceptanceHistory
+    ready    bool (rows,); all but the last token is computed: it decodes, one token and its drafts a step
+
+    Acceptance counts are int64 (rows, k_max), see governors.contract.AcceptanceHistory. Those of the batch
+    asked for last lie in arrays of their own, since the next step nearly always asks for the same batch.
     """
 
     def __init__(self, rows: int, k_max: int) -> None:
         self._rows: dict[str, int] = {}
         self._free = list(range(rows - 1, -1, -1))
         self._issued = 0
+        self.k_max = k_max
         self.handles = np.full(rows, -1, np.int64)
         self.context = np.zeros(rows, np.int64)
-        self.prefilled = np.zeros(rows, np.bool_)
-        self.reached = np.zeros((rows, k_max), np.int64)
-        self.accepted = np.zeros((rows, k_max), np.int64)
+        self.ready = np.zeros(rows, np.bool_)
+        self._reached = np.zeros((rows, k_max), np.int64)
+        self._accepted = np.zeros((rows, k_max), np.int64)
+        self._batch: RowArray | None = None
+        self._counts = (self._reached[:0], self._accepted[:0])  # of the batch
+        self._first = np.tri(k_max + 1, k_max, -1, np.int64)  # row n: ones at the first n positions
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def rows_of(self, ids: Iterable[str]) -> NDArray[np.intp]:
+    def rows_of(self, ids: Iterable[str]) -> RowArray:
         """Rows in the order of `ids`; a request not seen before gets one, with an empty history."""
+        self._settle()
         known = self._rows
         return np.array([known[i] if i in known else self._admit(i) for i in ids], np.intp)
 
-    def refresh(self, rows: NDArray[np.intp], requests: Iterable[RequestLike]) -> None:
+    def refresh(self, rows: RowArray, requests: Iterable[RequestLike]) -> None:
         """Reads context and progress of each request: a Python loop, for steps whose batch changed."""
-        seen = [(r.num_tokens, r.num_computed_tokens >= r.num_prompt_tokens) for r in requests]
-        self.context[rows] = [tokens for tokens, _ in seen]
-        self.prefilled[rows] = [done for _, done in seen]
+        seen = [(r.num_tokens, r.num_output_placeholders - r.num_computed_tokens) for r in requests]
+        tokens, ahead = np.array(seen, np.int64).reshape(-1, 2).T
+        self.context[rows] = tokens
+        self.ready[rows] = tokens + ahead <= 1
 
     def release(self, ids: Iterable[str]) -> bool:
         """Forgets requests that ended; whether there was any."""
         gone = [row for row in (self._rows.pop(i, None) for i in ids) if row is not None]
-        for row in gone:
-            self.handles[row] = -1
-        self._free.extend(gone)
+        if gone:
+            self._settle()
+            self.handles[gone] = -1
+            self._free.extend(gone)
         return bool(gone)
 
-    def book(self, rows: NDArray[np.intp], reached: BoolArray, accepted: BoolArray) -> None:
-        """Adds one verification each; rows are distinct."""
-        self.reached[rows] += reached
-        self.accepted[rows] += accepted
+    def preempt(self, ids: Iterable[str]) -> None:
+        """These must compute their tokens again."""
+        for request_id in ids:
+            if request_id in self._rows:
+                self.ready[self._rows[request_id]] = False
+
+    def history(self, rows: RowArray) -> tuple[IntArray, IntArray]:
+        """(reached, accepted) of these rows, as copies."""
+        reached, accepted = self._counts_of(rows)
+        return reached.copy(), accepted.copy()
+
+    def book(self, rows: RowArray, reached: IntArray, accepted: IntArray) -> None:
+        """Adds one verification each, in which so many first positions were reached and accepted."""
+        all_reached, all_accepted = self._counts_of(rows)
+        all_reached += self._first.take(reached, axis=0)
+        all_accepted += self._first.take(accepted, axis=0)
+
+    def _counts_of(self, rows: RowArray) -> tuple[IntArray, IntArray]:
+        if rows is not self._batch:
+            self._settle()
+            self._batch, self._counts = rows, (self._reached[rows], self._accepted[rows])
+        return self._counts
+
+    def _settle(self) -> None:
+        if self._batch is not None:
+            self._reached[self._batch], self._accepted[self._batch] = self._counts
+            self._batch = None
 
     def _admit(self, request_id: str) -> int:
         if not self._free:
@@ -76,10 +108,7 @@ class RequestTable:
         self._rows[request_id] = row
         self.handles[row] = self._issued
         self._issued += 1
-        self.context[row] = 0
-        self.prefilled[row] = False
-        self.reached[row] = 0
-        self.accepted[row] = 0
+        self._reached[row] = self._accepted[row] = 0
         return row
 
     def _grow(self) -> None:
@@ -87,24 +116,10 @@ class RequestTable:
         self._free = list(range(2 * rows - 1, rows - 1, -1))
         self.handles = _doubled(self.handles, -1)
         self.context = _doubled(self.context, 0)
-        self.prefilled = _doubled(self.prefilled, False)
-        self.reached = _doubled(self.reached, 0)
-        self.accepted = _doubled(self.accepted, 0)
-
-
-def counts_of(numbers: Mapping[str, int]) -> IntArray:
-    """The values of a dict of counts, in its order."""
-    return np.fromiter(numbers.values(), np.int64, len(numbers))
-
-
-def draft_counts(drafts: Mapping[str, list[int]], ids: list[str]) -> IntArray:
-    """How many drafts each of `ids` has in `drafts`; vLLM leaves out requests without any."""
-    if len(drafts) == len(ids) and list(drafts) == ids:
-        return np.fromiter(map(len, drafts.values()), np.int64, len(ids))
-    none: list[int] = []
-    return np.array([len(drafts.get(i, none)) for i in ids], np.int64)
+        self.ready = _doubled(self.ready, False)
+        self._reached = _doubled(self._reached, 0)
+        self._accepted = _doubled(self._accepted, 0)
 
 
 def _doubled(array: NDArray[Any], fill: object) -> NDArray[Any]:
-    more = np.full_like(array, fill)
-    return np.concatenate((array, more))
+    return np.concatenate((array, np.full_like(array, fill)))

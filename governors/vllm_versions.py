@@ -75,7 +75,7 @@ SEAMS: Final = (
         "Request",
         "__init__",
         ("self",),
-        ("num_prompt_tokens", "num_computed_tokens"),
+        ("num_output_placeholders", "num_computed_tokens"),
     ),
     Seam("vllm.v1.request", "Request", "num_tokens", ("self",)),
     Seam("vllm.config.scheduler", "SchedulerConfig", "get_scheduler_cls", ("self",)),

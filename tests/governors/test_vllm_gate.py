@@ -220,7 +220,7 @@ def test_a_failing_governor_leaves_the_engine_its_own_depth(
 
 
 def test_a_fault_of_the_gate_itself_is_counted_and_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("governors.vllm_gate.book", lambda *_: 1 // 0)
+    monkeypatch.setattr("governors.vllm_outcome.OutcomeReader.book", lambda *_: 1 // 0)
     asked, gate, said, _ = run(False, Settings())
     assert all(len(request.output) == request.max_tokens for request in asked)
     assert gate.seat.faults > 0
