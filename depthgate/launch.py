@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from depthgate.engine_choice import on_engine
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
 from depthgate.plan import RunPlan, new_run_dir, on_one_arm, on_profile, on_urls
 from loadgen.traffic import TrafficMix
 from suites.canonical import content, suite_sha256
 from suites.locate import find_suite
-from suites.model import Suite
+from suites.model import EngineSpec, Suite
 from suites.parse import load_suite
 from suites.seal import SealState, SealStatus, check_seal
 
@@ -23,12 +24,15 @@ class Overrides:
 
     profile: str | None = None
     url: str | None = None
+    started: EngineSpec | None = None
     arm_urls: Mapping[str, str] = field(default_factory=dict)
     repeats: int | None = None
 
     def apply(self, suite: Suite) -> Suite:
         """The suite as it will run."""
         suite = on_profile(suite, self.profile)
+        if self.started is not None:
+            suite = on_engine(suite, self.started)
         if self.url or self.arm_urls:
             suite = on_urls(suite, self.url, self.arm_urls)
         if self.repeats is not None:
@@ -42,6 +46,7 @@ class Overrides:
         flags = [
             f"--profile {self.profile}" if self.profile else "",
             f"--engine {self.url}" if self.url else "",
+            f"--engine {self.started.kind}" if self.started else "",
         ]
         flags += [f"--arm {name}={url}" for name, url in self.arm_urls.items()]
         flags += [f"--repeats {self.repeats}" if self.repeats is not None else ""]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from depthgate.engine_choice import engine_choice
 from depthgate.exits import UsageError
 from depthgate.launch import Overrides, plan_run, run_plan
-from depthgate.options import checked_url, is_url
 from depthgate.reporting import report_input, show, write_page
 from depthgate.rulings import REPRODUCTION_CODES
 from reports.judgement import CellFigures
@@ -74,12 +74,8 @@ def find_reproducer(name: str) -> Reproducer:
 
 
 def _overrides(request: Request) -> Overrides:
-    if request.engine != "embedded" and not is_url(request.engine):
-        raise UsageError(
-            f"--engine {request.engine}: not known; give embedded, or a URL such as http://127.0.0.1:8000"
-        )
-    url = checked_url("--engine", request.engine) if is_url(request.engine) else None
-    return Overrides(request.profile, url, request.arm_urls, request.repeats)
+    choice = engine_choice(request.engine)
+    return Overrides(request.profile, choice.url, choice.started, request.arm_urls, request.repeats)
 
 
 def _run(reproducer: Reproducer, request: Request, clock: str, out: Path, overrides: Overrides) -> Path:

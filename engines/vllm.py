@@ -56,7 +56,7 @@ class VllmEngine:
         kinds = [server_kind(request.governor, request.options, self.options) for request in requests]
         environment = await self.environment()
         for kind in kinds:
-            check_version(environment, self.options, kind.depth is not None)
+            check_version(environment, self.options, kind)
 
     async def environment(self) -> VllmEnvironment:
         """What is installed beside `options.python`; asked once."""
@@ -74,13 +74,12 @@ class VllmEngine:
             await self.check([request])
             kind = server_kind(request.governor, request.options, self.options)
             server, switch = await self._server(kind, request)
-            if kind.depth is not None:
-                await self._switch(switch, request)
+            await self._switch(switch, request)
             yield await self._endpoint(server)
             if not await server.alive():
                 self._up.pop(kind, None)
                 raise EngineError(f"vLLM died in mid-run: {server.cause()}")
-            if kind.depth is not None and request.steps_path is not None:
+            if request.steps_path is not None:
                 await asyncio.sleep(FLUSH_S)  # what the plugin still holds belongs to this arm
 
     async def _switch(self, switch: GovernorSwitch, request: EngineRequest) -> None:
@@ -122,7 +121,7 @@ class VllmEngine:
         launch = Launch(
             label=kind.label,
             command=command(kind, self.options, environment, port),
-            environ=server_environment(kind, self.options, str(control), first),
+            environ=server_environment(self.options, str(control), first),
             port=port,
             log=logs / f"vllm.{kind.label}.log",
             start_s=self.options.start_s,

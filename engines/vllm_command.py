@@ -80,9 +80,9 @@ def _can_change_depth(vllm: VllmOptions) -> bool:
     return vllm.env.get(V2_VARIABLE) == "1" or vllm.method in DEPTH_METHODS_V1
 
 
-def check_version(environment: VllmEnvironment, vllm: VllmOptions, armed: bool) -> None:
+def check_version(environment: VllmEnvironment, vllm: VllmOptions, kind: ServerKind) -> None:
     """EngineError or GovernorError for a vLLM in which the arms would not run as they say."""
-    if armed and not environment.plugin:
+    if not environment.plugin:
         raise EngineError(
             f"{vllm.python}: depthgate is not installed there, and vLLM loads its governors from there; "
             f"{vllm.python} -m pip install --no-deps depthgate (or -e CHECKOUT)"
@@ -90,7 +90,7 @@ def check_version(environment: VllmEnvironment, vllm: VllmOptions, armed: bool) 
     if vllm.untried:
         return
     require_tried(environment.release, untried=False)
-    if armed and vllm.env.get(V2_VARIABLE) == "1" and environment.version < V2_SCHEDULE_FROM:
+    if kind.armed and vllm.env.get(V2_VARIABLE) == "1" and environment.version < V2_SCHEDULE_FROM:
         raise EngineError(
             f"vLLM {environment.release}: a schedule dies at start on runner V2 (vllm#48494); "
             f'set {V2_VARIABLE} = "0", or take 0.28 or newer'
@@ -102,12 +102,16 @@ def command(kind: ServerKind, vllm: VllmOptions, environment: VllmEnvironment, p
     words = [str(vllm.python), "-m", "vllm.entrypoints.openai.api_server"]
     words += ["--host", "127.0.0.1", "--port", str(port), "--model", vllm.model]
     words += ["--max-num-seqs", str(vllm.max_num_seqs), "--no-enable-prefix-caching"]
-    words += ["--async-scheduling" if vllm.asynchronous else "--no-async-scheduling"]
     if environment.cpu:
         words += ["--enforce-eager"]
+    asynchronous = vllm.asynchronous
     if kind.depth is not None:
         words += ["--speculative-config", json.dumps(speculative_config(kind, vllm))]
-        words += ["--scheduler-cls", SCHEDULERS[vllm.asynchronous]]
+    if not environment.entry:  # no plugin that chooses the class once vLLM knows how it will schedule
+        asynchronous = not environment.cpu if asynchronous is None else asynchronous
+        words += ["--scheduler-cls", SCHEDULERS[asynchronous]]
+    if asynchronous is not None:
+        words += ["--async-scheduling" if asynchronous else "--no-async-scheduling"]
     return [*words, *vllm.args]
 
 
@@ -132,13 +136,12 @@ def arming_schedule(k_max: int, max_num_seqs: int) -> list[list[int]]:
     ]
 
 
-def server_environment(
-    kind: ServerKind, vllm: VllmOptions, control: str, first: Mapping[str, object]
-) -> dict[str, str]:
-    """Environment variables for the server beside those of this process. `first`: the arm to start with."""
+def server_environment(vllm: VllmOptions, control: str, first: Mapping[str, object]) -> dict[str, str]:
+    """Environment variables for the server beside those of this process. `first`: the arm to start with.
+
+    The server without a drafter is told too: it keeps step records as the others do, at the same price.
+    """
     found = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", **vllm.env}
-    if kind.depth is None:
-        return found
     found["DEPTHGATE_CONTROL"] = control
     found["DEPTHGATE_GOVERNOR"] = str(first["governor"])
     found["DEPTHGATE_OPTIONS"] = json.dumps(first["options"])

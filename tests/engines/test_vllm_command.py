@@ -25,17 +25,18 @@ from governors.entry import GovernorError
 OPTIONS = VllmOptions(
     model="target", python=Path("/env/bin/python"), drafter="drafter", k_max=4, max_num_seqs=16
 )
-CPU = VllmEnvironment("0.32.0", cpu=True, torch="2.13.0+cpu", plugin=True)
-GPU = VllmEnvironment("0.26.0", cpu=False, torch="2.11.0", plugin=True)
+CPU = VllmEnvironment("0.32.0", cpu=True, torch="2.13.0+cpu", plugin=True, entry=True)
+GPU = VllmEnvironment("0.26.0", cpu=False, torch="2.11.0", plugin=True, entry=True)
 SCHEDULE = {"schedule": [[1, 4, 2], [5, 512, 0]]}
 ARMED = ServerKind(4, armed=True)
+PLAIN = ServerKind(None, armed=False)
 
 
 @pytest.mark.parametrize(
     ("governor", "options", "share", "kind"),
     [
-        ("off", {}, False, ServerKind(None, armed=False)),
-        ("off", {}, True, ServerKind(None, armed=False)),
+        ("off", {}, False, PLAIN),
+        ("off", {}, True, PLAIN),
         ("fixed", {"depth": 2}, False, ServerKind(2, armed=False)),
         ("fixed", {"depth": 2}, True, ARMED),
         ("fixed", {"depth": 0}, False, ARMED),  # vLLM cannot be configured with K=0
@@ -77,9 +78,9 @@ def test_an_arming_schedule_holds_every_depth_and_every_batch(k_max: int, seqs: 
 
 
 def test_command_lines_of_the_three_kinds() -> None:
-    plain = command(ServerKind(None, armed=False), OPTIONS, CPU, 8123)
+    plain = command(PLAIN, OPTIONS, CPU, 8123)
     static = command(ServerKind(2, armed=False), OPTIONS, CPU, 8123)
-    armed = command(ARMED, replace(OPTIONS, asynchronous=False, args=("--seed", "7")), GPU, 8123)
+    armed = command(ARMED, replace(OPTIONS, args=("--dtype", "float32")), GPU, 8123)
     assert plain[:3] == ["/env/bin/python", "-m", "vllm.entrypoints.openai.api_server"]
     assert plain[plain.index("--port") + 1] == "8123"
     assert "--scheduler-cls" not in plain
@@ -87,11 +88,26 @@ def test_command_lines_of_the_three_kinds() -> None:
     assert json.loads(static[static.index("--speculative-config") + 1]) == {
         "method": "draft_model", "model": "drafter", "num_speculative_tokens": 2
     }  # fmt: skip
-    assert static[static.index("--scheduler-cls") + 1] == "governors.vllm_scheduler.GovernedAsyncScheduler"
-    assert armed[armed.index("--scheduler-cls") + 1] == "governors.vllm_scheduler.GovernedScheduler"
     assert "--enforce-eager" not in armed
-    assert "--no-async-scheduling" in armed
-    assert armed[-2:] == ["--seed", "7"]
+    assert armed[-2:] == ["--dtype", "float32"]
+    assert not {"--async-scheduling", "--no-async-scheduling", "--scheduler-cls"} & {*plain, *static, *armed}
+
+
+@pytest.mark.parametrize(
+    ("environment", "asked", "scheduler", "flag"),
+    [
+        (CPU, None, "GovernedScheduler", "--no-async-scheduling"),  # vLLM never schedules so on a CPU
+        (GPU, None, "GovernedAsyncScheduler", "--async-scheduling"),
+        (GPU, False, "GovernedScheduler", "--no-async-scheduling"),
+    ],
+)
+def test_without_an_entry_point_the_scheduler_is_named(
+    environment: VllmEnvironment, asked: bool | None, scheduler: str, flag: str
+) -> None:
+    bare = replace(environment, entry=False)
+    words = command(ARMED, replace(OPTIONS, asynchronous=asked), bare, 8123)
+    assert words[words.index("--scheduler-cls") + 1] == f"governors.vllm_scheduler.{scheduler}"
+    assert flag in words
 
 
 def test_what_the_user_says_of_speculation_wins() -> None:
@@ -101,22 +117,20 @@ def test_what_the_user_says_of_speculation_wins() -> None:
     assert config["model"] == "other"
 
 
-def test_the_baseline_is_told_nothing_of_governors() -> None:
+def test_a_server_is_told_where_its_control_is_and_what_to_start_with() -> None:
     first: dict[str, object] = {"governor": "fixed", "options": {"depth": 0}}
-    told = server_environment(ARMED, replace(OPTIONS, untried=True), "/control", first)
+    told = server_environment(replace(OPTIONS, untried=True), "/control", first)
     assert told["DEPTHGATE_CONTROL"] == "/control"
     assert told["DEPTHGATE_OPTIONS"] == '{"depth": 0}'
     assert told["DEPTHGATE_UNTRIED_VLLM"] == "1"
-    plain = server_environment(ServerKind(None, armed=False), OPTIONS, "/control", first)
-    assert not [name for name in plain if name.startswith("DEPTHGATE_")]
 
 
 def test_versions_are_refused_in_words() -> None:
-    check_version(CPU, OPTIONS, armed=True)
+    check_version(CPU, OPTIONS, ARMED)
     with pytest.raises(GovernorError, match=r"0.19.1 was never tried \(tried: "):
-        check_version(replace(CPU, release="0.19.1"), OPTIONS, armed=False)
+        check_version(replace(CPU, release="0.19.1"), OPTIONS, PLAIN)
     runner_v2 = replace(OPTIONS, env={"VLLM_USE_V2_MODEL_RUNNER": "1"})
     with pytest.raises(EngineError, match="vllm#48494"):
-        check_version(GPU, runner_v2, armed=True)
-    check_version(GPU, runner_v2, armed=False)
-    check_version(replace(GPU, release="0.32.0"), runner_v2, armed=True)
+        check_version(GPU, runner_v2, ARMED)
+    check_version(GPU, runner_v2, PLAIN)
+    check_version(replace(GPU, release="0.32.0"), runner_v2, ARMED)

@@ -67,10 +67,9 @@ def test_one_server_serves_what_a_switch_can_and_no_speculation_has_no_drafter(f
     assert "--scheduler-cls" not in plain
     assert "--speculative-config" in armed
     assert [(c["governor"], c["options"]) for c in fake.notes("control")] == [
-        (request.governor, request.options) for request in (FIXED_0, FIXED_2, SCHEDULE, SCHEDULE)
+        (request.governor, request.options) for request in (OFF, FIXED_0, FIXED_2, SCHEDULE, OFF, SCHEDULE)
     ]
-    assert fake.notes("environ")[0] == {}
-    assert sum("gaps carry K on" in line for line in said) == 4
+    assert sum("gaps carry K on" in line for line in said) == 6
     assert sum("up after" in line for line in said) == 2
     until_gone(fake)
 
@@ -82,12 +81,14 @@ def test_constant_depths_get_unarmed_servers_and_the_oldest_makes_room(fake: Fak
     until_gone(fake)
 
 
-def test_a_variable_of_ours_does_not_reach_the_baseline(
+def test_variables_of_this_process_do_not_reach_the_plugin(
     fake: FakeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DEPTHGATE_GOVERNOR", "fixed")
+    monkeypatch.setenv("DEPTHGATE_STEPS", "/elsewhere")
     serve_all(fake.spec(), OFF)
-    assert fake.notes("environ") == [{}]
+    (told,) = fake.notes("environ")
+    assert told.keys() == {"DEPTHGATE_CONTROL", "DEPTHGATE_GOVERNOR", "DEPTHGATE_OPTIONS"}
+    assert told["DEPTHGATE_GOVERNOR"] == "off"
 
 
 def test_each_arm_has_its_own_journal(fake: FakeEnvironment, tmp_path: Path) -> None:

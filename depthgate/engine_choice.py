@@ -1,0 +1,58 @@
+"""`--engine`: the embedded engine, a server that already runs, or a vLLM to start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from depthgate.exits import UsageError
+from depthgate.options import checked_url, is_url, json_object
+from suites.model import EngineSpec, Suite
+from suites.parse import load_suite
+
+KINDS = "embedded | URL | vllm | vllm:SUITE | vllm:{JSON}"
+TINY_SUITE = "vllm-cpu-smoke"  # whose engine bare `vllm` takes: the tiny models of `make vllm-cpu`
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """At most one of the two is given; neither: the engine stays the suite's own."""
+
+    url: str | None = None
+    started: EngineSpec | None = None
+
+
+def engine_choice(text: str | None) -> EngineChoice:
+    """UsageError with the known forms. `vllm:SUITE`: the [engine] of that suite; JSON: model and options."""
+    if text is None or text == "embedded":
+        return EngineChoice()
+    if is_url(text):
+        return EngineChoice(url=checked_url("--engine", text))
+    kind, _, what = text.partition(":")
+    if kind != "vllm":
+        raise UsageError(f"--engine {text}: not known; give {KINDS}, a URL such as http://127.0.0.1:8000")
+    return EngineChoice(started=_vllm_of_json(what) if what.startswith("{") else _vllm_of_suite(what))
+
+
+def _vllm_of_json(text: str) -> EngineSpec:
+    given = json_object("--engine vllm:", text)
+    model = given.pop("model", None)
+    if not isinstance(model, str):
+        raise UsageError('--engine vllm:{…}: no "model"; write {"model": "…", "drafter": "…", "k_max": 4}')
+    return EngineSpec(kind="vllm", model=model, options=given)
+
+
+def _vllm_of_suite(name: str) -> EngineSpec:
+    spec = load_suite(Path(name) if name.endswith(".toml") else name or TINY_SUITE).engine
+    if spec.kind != "vllm":
+        raise UsageError(f"--engine vllm:{name}: that suite's engine is {spec.kind!r}; name one with vllm")
+    return spec
+
+
+def on_engine(suite: Suite, spec: EngineSpec) -> Suite:
+    """The suite on an engine that is started for it. Its k_max goes along: arms are written for it."""
+    options: Mapping[str, object] = spec.options
+    if "k_max" in suite.engine.options:
+        options = {**options, "k_max": suite.engine.options["k_max"]}
+    return replace(suite, engine=replace(spec, options=options), drafter_class=None)
