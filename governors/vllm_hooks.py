@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from governors.contract import GraphMode
 from governors.vllm_timing import WorkerLog, graph_mode, worker_clock
+from governors.vllm_versions import require_seams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,9 +19,10 @@ _HOOKED: Final[dict[bool, WorkerLog]] = {}  # by runner; the patched classes are
 
 
 def hook_worker(runner_v2: bool) -> None:
-    """Idempotent. Without a TIMED step the hooks only count drafts."""
+    """Idempotent. Without a TIMED step the hooks only count drafts. GovernorError: this vLLM lacks a seam."""
     if runner_v2 in _HOOKED:
         return
+    require_seams("v2" if runner_v2 else "v1")
     log = _HOOKED[runner_v2] = WorkerLog(worker_clock())
     (_hook_v2 if runner_v2 else _hook_v1)(log)
 

@@ -6,7 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Final
 
@@ -23,76 +23,89 @@ Row = Mapping[str, object]
 MakeRow = Callable[[], Row]
 
 
+@dataclass(slots=True, eq=False)
+class _Target:
+    path: Path
+    file: IO[bytes]
+    broken: bool = False
+
+
 class StepJournal:
     """`append` keeps a row for the next flush; `switch` goes on in another file; `close` writes what is left.
 
     A row is a mapping of StepRecord's fields (arrays where it has tuples). The engine survives any fault: the
-    first write error ends the journal, is said once through `say`, and from then on `lost` counts.
+    first write error ends that file, is said once through `say`, and from then on `lost` counts.
     """
 
     def __init__(self, path: Path | None, say: Callable[[str], None], flush_s: float = FLUSH_S) -> None:
         self.lost = 0
         self._say = say
-        self._rows: deque[tuple[IO[bytes], MakeRow]] = deque()
-        self._file: IO[bytes] | None = None
+        self._rows: deque[tuple[_Target, MakeRow | None]] = deque()  # None: that file is done
+        self._target: _Target | None = None
         self._flush_s = flush_s
         self._stop = threading.Event()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.path: Path | None = None
         self.switch(path)
 
     @property
     def open(self) -> bool:
-        return self._file is not None
+        """Whether a row appended now will be written."""
+        return self._target is not None and not self._target.broken
 
     def switch(self, path: Path | None) -> None:
         """Rows appended from now on go to `path` (None: nowhere). OSError when it cannot be opened."""
-        file = None if path is None else path.open("ab", buffering=0)
-        self._file, self.path = file, path
-        if file is not None and self._thread is None:
+        before = self._target
+        self._target = None if path is None else _Target(path, path.open("ab", buffering=0))
+        if before is not None:
+            self._rows.append((before, None))
+        if self._target is not None and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="depthgate-journal", daemon=True)
             self._thread.start()
 
     def append(self, make_row: MakeRow) -> None:
         """Called in the engine's loop: making, formatting and writing the row happen in the thread."""
-        file = self._file
-        if file is None or len(self._rows) >= ROWS_HELD:
-            self.lost += self.path is not None
+        target = self._target
+        if target is None:
             return
-        self._rows.append((file, make_row))
+        if target.broken or len(self._rows) >= ROWS_HELD:
+            self.lost += 1
+            return
+        self._rows.append((target, make_row))
 
     def flush(self) -> None:
         """Writes everything appended so far, row by row: every write lets the engine's loop have the GIL."""
         with self._writing:
             while self._rows:
-                file, make_row = self._rows.popleft()
-                self._write(file, line_of(make_row()))
+                target, make_row = self._rows.popleft()
+                if make_row is None:
+                    target.file.close()
+                elif target.broken:
+                    self.lost += 1
+                else:
+                    self._write(target, make_row)
 
     def close(self) -> None:
+        """Ends the thread; safe to call twice."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
+        self.switch(None)
         self.flush()
-        self._file = None
 
     def _run(self) -> None:
         while not self._stop.wait(self._flush_s):
             self.flush()
 
-    def _write(self, file: IO[bytes], line: str) -> None:
-        if file is not self._file and self._file is None:
-            self.lost += 1
-            return
-        text = line.encode()
+    def _write(self, target: _Target, make_row: MakeRow) -> None:
         try:
+            text = line_of(make_row()).encode()
             while text:
-                text = text[file.write(text) :]
-        except OSError as error:
+                text = text[target.file.write(text) :]
+        except Exception as error:  # a full disk, or a row that cannot be made: the thread must live
+            target.broken = True
             self.lost += 1
-            if self._file is file:
-                self._file = None
-                self._say(f"step journal {self.path} ends here: {error}; the server goes on without it")
+            self._say(f"step journal {target.path} ends here: {error}; the server goes on without it")
 
 
 def line_of(row: Row) -> str:

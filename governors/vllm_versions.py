@@ -19,23 +19,28 @@ OVERRIDE: Final = "DEPTHGATE_UNTRIED_VLLM=1"
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """`owner.function` of `module` takes `parameters` (a subset, by name); `owner` "" = the module itself.
+    """`owner.function` of `module` takes `parameters` (these among others); owner "" = the module itself.
 
-    `attributes`: names that `owner` sets on itself or reads from its output, which the plugin uses.
-    `worker`: only where a worker of this runner ("v1", "v2") runs.
+    attributes  names that methods of `owner` set on self, and that the plugin reads
+    worker      only where a worker of this runner ("v1", "v2") runs
     """
 
     module: str
     owner: str
     function: str
-    parameters: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ("self",)
     attributes: tuple[str, ...] = ()
     worker: str | None = None
 
 
+_SCHEDULER: Final = "vllm.v1.core.sched.scheduler"
+_RUNNER_V1: Final = "vllm.v1.worker.gpu_model_runner"
+_RUNNER_V2: Final = "vllm.v1.worker.gpu.model_runner"
+_OUTPUT: Final = ("self", "scheduler_output")
+
 SEAMS: Final = (
     Seam(
-        "vllm.v1.core.sched.scheduler",
+        _SCHEDULER,
         "Scheduler",
         "__init__",
         ("self", "vllm_config"),
@@ -50,63 +55,34 @@ SEAMS: Final = (
             "num_sampled_tokens_per_step",
         ),
     ),
-    Seam("vllm.v1.core.sched.scheduler", "Scheduler", "schedule", ("self",)),
-    Seam("vllm.v1.core.sched.scheduler", "Scheduler", "_update_after_schedule", ("self", "scheduler_output")),
-    Seam(
-        "vllm.v1.core.sched.scheduler",
-        "Scheduler",
-        "update_from_output",
-        ("self", "scheduler_output", "model_runner_output"),
-    ),
-    Seam("vllm.v1.core.sched.scheduler", "Scheduler", "get_request_counts", ("self",)),
-    Seam("vllm.v1.core.sched.scheduler", "Scheduler", "shutdown", ("self",)),
-    Seam("vllm.v1.core.sched.interface", "SchedulerInterface", "has_unfinished_requests", ("self",)),
-    Seam(
-        "vllm.v1.core.sched.async_scheduler",
-        "AsyncScheduler",
-        "_update_after_schedule",
-        ("self", "scheduler_output"),
-    ),
-    Seam("vllm.v1.core.block_pool", "BlockPool", "get_num_free_blocks", ("self",)),
-    Seam("vllm.v1.core.block_pool", "BlockPool", "__init__", ("self",), ("num_gpu_blocks",)),
-    Seam("vllm.v1.core.kv_cache_manager", "KVCacheManager", "__init__", ("self",), ("block_pool",)),
+    Seam(_SCHEDULER, "Scheduler", "schedule"),
+    Seam(_SCHEDULER, "Scheduler", "_update_after_schedule", _OUTPUT),
+    Seam(_SCHEDULER, "Scheduler", "update_from_output", (*_OUTPUT, "model_runner_output")),
+    Seam(_SCHEDULER, "Scheduler", "get_request_counts"),
+    Seam(_SCHEDULER, "Scheduler", "shutdown"),
+    Seam("vllm.v1.core.sched.interface", "SchedulerInterface", "has_unfinished_requests"),
+    Seam("vllm.v1.core.sched.async_scheduler", "AsyncScheduler", "_update_after_schedule", _OUTPUT),
+    Seam("vllm.v1.core.block_pool", "BlockPool", "__init__", attributes=("num_gpu_blocks",)),
+    Seam("vllm.v1.core.block_pool", "BlockPool", "get_num_free_blocks"),
+    Seam("vllm.v1.core.kv_cache_manager", "KVCacheManager", "__init__", attributes=("block_pool",)),
     Seam(
         "vllm.v1.request",
         "Request",
         "__init__",
-        ("self",),
-        ("num_output_placeholders", "num_computed_tokens"),
+        attributes=("num_output_placeholders", "num_computed_tokens"),
     ),
-    Seam("vllm.v1.request", "Request", "num_tokens", ("self",)),
-    Seam("vllm.config.scheduler", "SchedulerConfig", "get_scheduler_cls", ("self",)),
+    Seam("vllm.v1.request", "Request", "num_tokens"),
+    Seam("vllm.config.scheduler", "SchedulerConfig", "get_scheduler_cls"),
     Seam("vllm.v1.worker.worker_base", "WorkerBase", "__init__", ("self", "vllm_config")),
-    Seam(
-        "vllm.v1.worker.gpu_model_runner",
-        "GPUModelRunner",
-        "execute_model",
-        ("self", "scheduler_output"),
-        worker="v1",
-    ),
-    Seam("vllm.v1.worker.gpu_model_runner", "GPUModelRunner", "sample_tokens", ("self",), worker="v1"),
-    Seam("vllm.v1.worker.gpu_model_runner", "GPUModelRunner", "_model_forward", ("self",), worker="v1"),
-    Seam(
-        "vllm.v1.worker.gpu_model_runner",
-        "GPUModelRunner",
-        "propose_draft_token_ids",
-        ("self", "scheduler_output"),
-        worker="v1",
-    ),
-    Seam(
-        "vllm.v1.worker.gpu.model_runner",
-        "GPUModelRunner",
-        "execute_model",
-        ("self", "scheduler_output"),
-        worker="v2",
-    ),
-    Seam("vllm.v1.worker.gpu.model_runner", "GPUModelRunner", "sample_tokens", ("self",), worker="v2"),
-    Seam(
-        "vllm.v1.worker.gpu.cudagraph_utils", "ModelCudaGraphManager", "run_fullgraph", ("self",), worker="v2"
-    ),
+    Seam(_RUNNER_V1, "GPUModelRunner", "execute_model", _OUTPUT, worker="v1"),
+    Seam(_RUNNER_V1, "GPUModelRunner", "sample_tokens", worker="v1"),
+    Seam(_RUNNER_V1, "GPUModelRunner", "_model_forward", worker="v1"),
+    Seam(_RUNNER_V1, "GPUModelRunner", "propose_draft_token_ids", _OUTPUT, worker="v1"),
+    Seam("vllm.forward_context", "", "get_forward_context", (), worker="v1"),
+    Seam("vllm.forward_context", "", "set_forward_context", ("cudagraph_runtime_mode",), worker="v2"),
+    Seam(_RUNNER_V2, "GPUModelRunner", "execute_model", _OUTPUT, worker="v2"),
+    Seam(_RUNNER_V2, "GPUModelRunner", "sample_tokens", worker="v2"),
+    Seam("vllm.v1.worker.gpu.cudagraph_utils", "ModelCudaGraphManager", "run_fullgraph", worker="v2"),
 )
 
 # Dataclass fields: (module, class, fields).
@@ -139,9 +115,9 @@ def require_tried(version: str, untried: bool) -> None:
     )
 
 
-def require_seams() -> None:
-    """GovernorError names every seam of the scheduler's side that this vLLM lacks."""
-    missing = [fault for seam in SEAMS if seam.worker is None for fault in _faults(seam)]
+def require_seams(worker: str | None = None) -> None:
+    """GovernorError names every seam that this vLLM lacks: the scheduler's, or a worker's ("v1", "v2")."""
+    missing = [fault for seam in SEAMS if seam.worker == worker for fault in _faults(seam)]
     missing += [
         f"{module}.{owner}.{name}"
         for module, owner, names in FIELDS
@@ -155,7 +131,8 @@ def require_seams() -> None:
 
 
 def _faults(seam: Seam) -> list[str]:
-    owner = getattr(importlib.import_module(seam.module), seam.owner, None)
+    module = importlib.import_module(seam.module)
+    owner = getattr(module, seam.owner, None) if seam.owner else module
     function = getattr(owner, seam.function, None)
     where = f"{seam.module}.{seam.owner}.{seam.function}"
     if function is None:

@@ -205,7 +205,7 @@ def test_a_failing_governor_leaves_the_engine_its_own_depth(
     broken: Any = {
         "raises": Failing(),
         "shape": Recording(lambda _: DepthDecision(np.zeros(99, np.int64), 1)),
-        "nan": Recording(lambda seen: DepthDecision(np.full(seen.batch, np.nan), 1)),  # type: ignore[arg-type]
+        "nan": Recording(lambda seen: DepthDecision(np.full(seen.batch, np.nan), 1)),
     }[fault]
     asked, gate, said, steps = run(asynchronous, Settings(steps=path), broken)
     assert all(len(request.output) == request.max_tokens for request in asked)
