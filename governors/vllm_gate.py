@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from governors.contract import GraphMode, StepDurations
 from governors.entry import GovernorError
@@ -22,6 +22,11 @@ from governors.vllm_settings import Settings, read_profile
 from governors.vllm_timing import STEPS_KEPT, WorkerReport
 
 Say = Callable[[str], None]
+
+UNSEEN: Final = (
+    "the worker reports nothing, so durations are unknown and the depth executed is taken to be the one "
+    "chosen; install depthgate (its vllm.general_plugins entry point) where the workers run"
+)
 
 
 class Gate:
@@ -57,6 +62,7 @@ class Gate:
         self._start_s = 0.0
         self._depth_in_force = facts.limits.k_max
         self._last: StepDurations | None = None
+        self._blind = False
         self._control = None if settings.control is None else ControlFile(settings.control, self.switch)
         if self._control is not None:
             self._control.start()
@@ -120,7 +126,7 @@ class Gate:
                 number=self._count,
                 start_s=self._start_s,
                 step=step,
-                governor=choice.governor,
+                sitter=self.seat.sitter,
                 reason=choice.reason,
                 depth_in_force=self._depth_in_force,
                 depth_chosen=chosen,
@@ -147,7 +153,7 @@ class Gate:
         for times in report.times:
             for timed in self._courses:
                 if timed.number == course.number - times.ago:
-                    timed.target_s, timed.draft_s, timed.timed = times.target_s, times.draft_s, False
+                    timed.target_s, timed.draft_s, timed.settled = times.target_s, times.draft_s, True
 
     def _deliver(self, scheduler: Any, course: StepCourse, emitted: Callable[[], int]) -> None:
         course.end_s = self._clock()
@@ -158,8 +164,9 @@ class Gate:
 
     def _close_ready(self) -> None:
         while self._courses and self._courses[0].end_s is not None:
-            waits = self._courses[0].timed and self._courses[0].drafted is not None
-            if waits and self._count - self._courses[0].number < STEPS_KEPT:
+            first = self._courses[0]
+            waits = first.timed and first.drafted is not None and not first.settled
+            if waits and self._count - first.number < STEPS_KEPT:
                 return
             self._close_first()
 
@@ -170,7 +177,10 @@ class Gate:
     def _close_first(self) -> None:
         course = self._courses.popleft()
         self._last = course.durations
-        self.seat.observe(course.outcome())
+        self.seat.observe(course.sitter, course.outcome())
+        if course.timed and course.drafted is None and not self._blind:
+            self._blind = True
+            self.seat.note(UNSEEN)
         if self.telemetry and self.journal.open:
             course.step.output = None  # the row may wait a while, and needs none of it
             self.journal.append(partial(course.row, self.seat.faults, self.seat.take_note()))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from governors.contract import GraphMode, IntArray, StepDurations, StepOutcome
 from governors.vllm_observation import ScheduledStep
 from governors.vllm_requests import RequestTable
+from governors.vllm_seat import Sitter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +105,7 @@ class StepCourse:
     number: int
     start_s: float
     step: ScheduledStep
-    governor: str | None
+    sitter: Sitter
     reason: str
     depth_in_force: int
     depth_chosen: int
@@ -116,7 +117,8 @@ class StepCourse:
     graph_mode: GraphMode = GraphMode.UNKNOWN
     target_s: float | None = None
     draft_s: float | None = None
-    timed: bool = False
+    timed: bool = False  # its worker was asked for times
+    settled: bool = False  # they are in
 
     @property
     def depth_executed(self) -> int:
@@ -174,7 +176,7 @@ class StepCourse:
             "kv_blocks_total": step.kv_blocks_total,
             "preempted": step.preempted,
             "reason": self.reason,
-            "governor": self.governor,
+            "governor": self.sitter.name,
             "faults": faults,
             "note": note,
             "request_ids": step.decoding_handles,

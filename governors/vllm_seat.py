@@ -30,7 +30,6 @@ class Choice:
     windows: IntArray | None
     depth: int | None
     reason: str
-    governor: str | None
 
 
 def seat_governor(
@@ -83,21 +82,21 @@ class Seat:
         """Never raises: a policy that does leaves the step to vLLM's own rule."""
         sitter = self.sitter
         if sitter.governor is None:
-            return Choice(None, None, str(Reason.STEADY), None)
+            return Choice(None, None, str(Reason.STEADY))
         try:
             decision = sitter.governor.decide(observation)
             windows, depth = clamp(decision, observation)
-            return Choice(windows, depth, str(decision.reason), sitter.name)
+            return Choice(windows, depth, str(decision.reason))
         except Exception as error:  # third-party code inside an engine that must live
             self.fault("decide", error)
-            return Choice(None, None, "governor-fault", sitter.name)
+            return Choice(None, None, "governor-fault")
 
-    def observe(self, outcome: StepOutcome) -> None:
-        """Never raises."""
-        if self.sitter.governor is None:
+    def observe(self, sitter: Sitter, outcome: StepOutcome) -> None:
+        """Never raises. `sitter` decided that step: nobody is told of a predecessor's."""
+        if sitter is not self.sitter or sitter.governor is None:
             return
         try:
-            self.sitter.governor.observe(outcome)
+            sitter.governor.observe(outcome)
         except Exception as error:
             self.fault("observe", error)
 
@@ -105,11 +104,15 @@ class Seat:
         """Counts a failure and says the first of them."""
         self.faults += 1
         if self.faults == 1:
-            self._note = (
+            self.note(
                 f"governor {self.sitter.name!r} failed in {where}: {type(error).__name__}: {error}; vLLM's "
                 "own K runs instead, and this run is invalid"
             )
-            self._say(self._note)
+
+    def note(self, sentence: str) -> None:
+        """Says it in the log, and once in the journal."""
+        self._note = sentence
+        self._say(sentence)
 
 
 def described(sitter: Sitter) -> Mapping[str, object]:

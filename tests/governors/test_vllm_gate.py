@@ -12,7 +12,8 @@ import pytest
 
 from governors.contract import DepthDecision, DepthLimits, Reason, StepObservation, StepOutcome
 from governors.vllm_engine import VllmFacts
-from governors.vllm_gate import Gate
+from governors.vllm_gate import UNSEEN, Gate
+from governors.vllm_hooks import REPORT
 from governors.vllm_seat import Sitter
 from governors.vllm_settings import Settings
 from tests.governors.vllm_fakes import FakeRequest, FakeWorker, drive, governed_fake, truth
@@ -245,3 +246,86 @@ def test_without_telemetry_nothing_is_timed_or_written(tmp_path: Path) -> None:
     run(False, Settings(steps=path, telemetry=False), recording)
     assert path.read_text() == ""
     assert {outcome.durations.target_s for outcome in recording.outcomes} == {None}
+
+
+class Mute(FakeWorker):
+    """A worker whose process has no hooks."""
+
+    def execute(self, output: Any) -> Any:
+        result = super().execute(output)
+        delattr(result, REPORT)
+        return result
+
+
+def test_a_worker_out_of_sight_is_said_once_and_costs_the_durations(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    _, gate, said, _ = run(False, Settings("fixed", {"depth": 2}, steps=path), worker=Mute())
+    assert said == [UNSEEN]
+    written = rows(path)
+    assert [row["note"] for row in written if "note" in row] == [UNSEEN]
+    assert {(row["target_s"], row["depth_executed"], row["graph_mode"]) for row in written} == {
+        (None, 2, "unknown")
+    }
+    assert gate.seat.faults == 0
+
+
+def test_nobody_is_told_of_steps_that_a_predecessor_decided() -> None:
+    gate = Gate(facts(), Settings("fixed", {"depth": 2}), print)
+    recording = Recording(lambda _: DepthDecision(2, 2))
+    scheduler, worker = governed_fake(False, gate, K_MAX), FakeWorker()
+    drive(scheduler, worker, requests(2))
+    gate.seat.replace(Sitter("recording", {}, recording))
+    drive(scheduler, worker, [FakeRequest("later", 5, 9)])
+    assert [seen.step for seen in recording.seen] == [outcome.step for outcome in recording.outcomes]
+
+
+def test_a_preempted_request_prefills_again_and_keeps_its_history() -> None:
+    gate = Gate(facts(), Settings(), print)
+    recording = Recording(lambda _: DepthDecision(3, 3))
+    gate.seat.replace(Sitter("recording", {}, recording))
+    scheduler, worker = governed_fake(False, gate, K_MAX), FakeWorker()
+    asked = [FakeRequest("stays", 9, 40), FakeRequest("goes", 30, 40)]
+    for request in asked:
+        worker.prompts[request.request_id] = request.num_prompt_tokens
+        scheduler.add_request(request)
+    for step in range(100):
+        if step == 8:
+            scheduler.preempt("goes")
+            worker.tokens.pop("goes")
+        output = scheduler.schedule()
+        if not output.num_scheduled_tokens:
+            break
+        scheduler.update_from_output(output, worker.execute(output))
+        scheduler.update_draft_token_ids(worker.drafts)
+    assert [len(request.output) for request in asked] == [40, 40]
+    again = next(seen for seen in recording.seen[2:] if seen.prefill_requests)
+    assert again.prefill_tokens == len(asked[1].output[: again.prefill_tokens - 30]) + 30 > 30
+    after = recording.seen[again.step + 1]
+    assert (after.batch, set(after.request_ids.tolist())) == (2, {0, 1})
+    place = after.request_ids.tolist().index(1)
+    assert after.history.reached[place].sum() > 0
+    assert gate.seat.faults == 0
+
+
+def test_an_aborted_request_in_flight_is_not_counted() -> None:
+    """The step after the abort is already with the worker (async): its tokens go nowhere."""
+    gate = Gate(facts(asynchronous=True), Settings(), print)
+    recording = Recording(lambda _: DepthDecision(3, 3))
+    gate.seat.replace(Sitter("recording", {}, recording))
+    scheduler, worker = governed_fake(True, gate, K_MAX), FakeWorker()
+    for name in ("stays", "aborted"):
+        worker.prompts[name] = 9
+        scheduler.add_request(FakeRequest(name, 9, 200))
+    flying = []
+    for step in range(12):
+        output = scheduler.schedule()
+        flying.append((output, worker.execute(output)))
+        if step == 8:
+            scheduler.finish("aborted")
+        if len(flying) > 1:
+            scheduler.update_from_output(*flying.pop(0))
+    for outcome in recording.outcomes:
+        aborted = [int(n) for n, handle in zip(outcome.verified, outcome.request_ids, strict=True) if handle]
+        assert sum(aborted) == 0 or outcome.step < 7
+    assert {len(seen.request_ids) for seen in recording.seen[9:]} == {1}
+    assert len(gate._reader.table) == 1

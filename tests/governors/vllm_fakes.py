@@ -86,6 +86,7 @@ class FakeScheduler:
         self.running: list[FakeRequest] = []
         self.waiting: deque[FakeRequest] = deque()
         self.finished_req_ids: set[str] = set()
+        self.preempted: set[str] = set()
         pool = SimpleNamespace(get_num_free_blocks=lambda: 90, num_gpu_blocks=100)
         self.kv_cache_manager = SimpleNamespace(block_pool=pool)
 
@@ -120,7 +121,8 @@ class FakeScheduler:
         depth = self.num_spec_tokens
         if self.dynamic_sd_lookup is not None and numbers:
             depth = self.dynamic_sd_lookup[len(numbers)]
-        output = FakeOutput(numbers, drafts, self.finished_req_ids, depth)
+        output = FakeOutput(numbers, drafts, self.finished_req_ids, depth, preempted_req_ids=self.preempted)
+        self.preempted = set()
         self._update_after_schedule(output)
         return output
 
@@ -159,6 +161,15 @@ class FakeScheduler:
             if request.is_finished():
                 self.finish(request_id)
         return {0: SimpleNamespace(outputs=sent)}
+
+    def preempt(self, request_id: str) -> None:
+        """Its blocks are taken: it computes prompt and output again, later."""
+        request = self.requests[request_id]
+        self.running.remove(request)
+        self.waiting.appendleft(request)
+        request.num_computed_tokens = 0
+        request.spec_token_ids = []
+        self.preempted.add(request_id)
 
     def finish(self, request_id: str) -> None:
         """A request ended, or was aborted."""
