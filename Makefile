@@ -3,13 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench fmt lock clean
+.PHONY: demo test test-vllm vllm-cpu check bench fmt lock clean
 
 demo: $(VENV)/.bench
 	$(BIN)/depthgate reproduce threshold-collapse --beside gb10-qwen3.5-122b-mtp
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -m "not vllm" -n 2 --dist worksteal
+
+# Real vLLM on this CPU: its environment and tiny models are made once (3.5 GB), servers start in 1-3 minutes each.
+vllm-cpu:
+	PYTHON=$(PYTHON) sh ci/vllm-cpu.sh
+
+test-vllm: $(VENV)/.dev vllm-cpu
+	$(BIN)/python -m pytest -q -m vllm tests/vllm
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

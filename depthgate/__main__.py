@@ -21,6 +21,8 @@ VERBS = {
     "load": "depthgate.verbs.load",
     "serve": "depthgate.verbs.serve",
     "replay": "depthgate.verbs.replay",
+    "lossless": "depthgate.verbs.lossless",
+    "profile": "depthgate.verbs.profile",
 }
 INTERRUPTED = 130
 MACHINE_AT_FAULT = 4
