@@ -7,6 +7,8 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,20 +26,30 @@ def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that is up, how its governor is switched, and the seed of the repeat it started in."""
+
+    server: VllmServer
+    switch: GovernorSwitch
+    seed: int
+
+
 class VllmEngine:
     """An engines.contract.SharedEngine: `async with engine:` for a run, `engine.serve(request)` for each arm.
 
-    Servers stay up from arm to arm and from repeat to repeat, `options.servers` of them at once; all end with
-    the outer block. One arm is served at a time.
+    Servers stay up from arm to arm and, unless `options.fresh`, from repeat to repeat, `options.servers` of
+    them at once; all end with the outer block. One arm is served at a time. `running`: the last used is last.
     """
 
     def __init__(self, spec: EngineSpec, say: Say = _to_stderr) -> None:
         self.options: VllmOptions = read_options(spec)
         self._say = say
         self._environment: VllmEnvironment | None = None
-        self._up: dict[ServerKind, tuple[VllmServer, GovernorSwitch]] = {}  # the one used last stands last
+        self.running: dict[ServerKind, Running] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._one_arm = asyncio.Lock()
+        self._starts = count()
 
     async def __aenter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix="depthgate-vllm-")
@@ -46,8 +58,8 @@ class VllmEngine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.gather(*(server.stop() for server, _ in self._up.values()))
-        self._up.clear()
+        await asyncio.gather(*(running.server.stop() for running in self.running.values()))
+        self.running.clear()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -73,12 +85,12 @@ class VllmEngine:
         async with self._one_arm:
             await self.check([request])
             kind = server_kind(request.governor, request.options, self.options)
-            server, switch = await self._server(kind, request)
-            await self._switch(switch, request)
-            yield await self._endpoint(server)
-            if not await server.alive():
-                self._up.pop(kind, None)
-                raise EngineError(f"vLLM died in mid-run: {server.cause()}")
+            running = await self._at_work(kind, request)
+            await self._switch(running.switch, request)
+            yield await self._endpoint(running.server)
+            if not await running.server.alive():
+                self.running.pop(kind, None)
+                raise EngineError(f"vLLM died in mid-run: {running.server.cause()}")
             if request.steps_path is not None:
                 await asyncio.sleep(FLUSH_S)  # what the plugin still holds belongs to this arm
 
@@ -100,20 +112,20 @@ class VllmEngine:
             drafter_class=None if self.options.drafter is None else self.options.method,
         )
 
-    async def _server(self, kind: ServerKind, request: EngineRequest) -> tuple[VllmServer, GovernorSwitch]:
-        if kind in self._up and self._up[kind][0].dead:
-            del self._up[kind]
-        if kind not in self._up:
-            while len(self._up) >= self.options.servers:
-                await self._up.pop(next(iter(self._up)))[0].stop()
-            self._up[kind] = await self._started(kind, request)
-        self._up[kind] = self._up.pop(kind)
-        return self._up[kind]
+    async def _at_work(self, kind: ServerKind, request: EngineRequest) -> Running:
+        found = self.running.pop(kind, None)
+        if found is not None and (found.server.dead or (self.options.fresh and found.seed != request.seed)):
+            await found.server.stop()
+            found = None
+        while found is None and len(self.running) >= self.options.servers:
+            await self.running.pop(next(iter(self.running))).server.stop()
+        self.running[kind] = found or await self._started(kind, request)
+        return self.running[kind]
 
-    async def _started(self, kind: ServerKind, request: EngineRequest) -> tuple[VllmServer, GovernorSwitch]:
+    async def _started(self, kind: ServerKind, request: EngineRequest) -> Running:
         assert self._folder is not None
         room = Path(self._folder.name)
-        control = room / f"{kind.label}.control"
+        control = room / f"{next(self._starts)}.control"  # an answer to an earlier server is none to this one
         environment = await self.environment()
         port = self.options.port or free_port()
         first = {"governor": request.governor, "options": dict(request.options)}
@@ -128,4 +140,4 @@ class VllmEngine:
         )
         server = VllmServer(launch, self._say)
         await server.start()
-        return server, GovernorSwitch(control, lambda: server.dead)
+        return Running(server, GovernorSwitch(control, lambda: server.dead), request.seed)

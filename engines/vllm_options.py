@@ -28,6 +28,7 @@ class VllmOptions:
     share_armed      arms with a constant K run on the server with an armed schedule too. On a GPU arming
                      costs (FULL graphs become PIECEWISE on runner V1), so by default they get their own
     asynchronous     vLLM's async scheduling on or off; None = as vLLM thinks fit for the drafter
+    fresh            every repeat starts its servers anew (docs/decisions/0005): minutes each
     servers          how many are kept up side by side; the one used longest ago makes room
     untried          run a vLLM that this version of depthgate was never tried with
     args, env        more flags and environment variables of the server, as they are
@@ -44,6 +45,7 @@ class VllmOptions:
     max_num_seqs: int = 256
     share_armed: bool = False
     asynchronous: bool | None = None
+    fresh: bool = False
     servers: int = 1
     untried: bool = False
     args: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ def read_options(spec: EngineSpec) -> VllmOptions:
         max_num_seqs=fields.integer("max_num_seqs", minimum=1, default=256),
         share_armed=fields.flag("share_armed", default=False),
         asynchronous=None if fields.raw("asynchronous") is None else fields.flag("asynchronous", False),
+        fresh=fields.flag("fresh", default=False),
         servers=fields.integer("servers", minimum=1, default=1),
         untried=fields.flag("untried", default=False),
         args=_texts(fields, "args"),

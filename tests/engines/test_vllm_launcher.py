@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,13 @@ def test_constant_depths_get_unarmed_servers_and_the_oldest_makes_room(fake: Fak
     configs = [words[words.index("--speculative-config") + 1] for words in fake.notes("command")]
     assert ["per_batch_size" in config for config in configs] == [False, True, False]
     until_gone(fake)
+
+
+def test_a_fresh_server_for_every_repeat_when_asked_for(fake: FakeEnvironment) -> None:
+    repeats = [replace(SCHEDULE, seed=seed) for seed in (7, 7, 8)]
+    serve_all(fake.spec(fresh=True), *repeats)
+    assert len(fake.notes("command")) == 2
+    assert [asked["id"] for asked in fake.notes("control")] == [1, 2, 1]
 
 
 def test_variables_of_this_process_do_not_reach_the_plugin(
