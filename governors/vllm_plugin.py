@@ -1,18 +1,19 @@
-"""vLLM's entry point (group `vllm.general_plugins`): governs a server that DEPTHGATE_* variables tell to.
+"""vLLM's entry point (group `vllm.general_plugins`): governs a server that is told to.
 
-Called in every process of the server. Without such a variable, or `additional_config.depthgate`,
-it changes nothing.
+Called in every process of the server. Without DEPTHGATE_GOVERNOR, DEPTHGATE_STEPS, DEPTHGATE_CONTROL or
+`additional_config.depthgate` it changes nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from typing import Any
+from typing import Any, Final
 
 from governors.vllm_settings import PREFIX
 
-_MARK = "depthgate_registered"
+ASKING: Final = ("GOVERNOR", "STEPS", "CONTROL")
+_MARK: Final = "depthgate_registered"
 
 
 def register() -> None:
@@ -29,7 +30,7 @@ def register() -> None:
 
 def asked_for(additional_config: object = None) -> bool:
     """Whether this server is to be governed, or at least watched."""
-    if any(name.startswith(PREFIX) and value for name, value in os.environ.items()):
+    if any(os.environ.get(PREFIX + key) for key in ASKING):
         return True
     return isinstance(additional_config, dict) and "depthgate" in additional_config
 

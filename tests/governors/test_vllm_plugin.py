@@ -128,3 +128,11 @@ def test_tokens_are_counted_over_all_clients() -> None:
         return SimpleNamespace(outputs=[SimpleNamespace(new_token_ids=[0] * n) for n in lengths])
 
     assert vllm_scheduler.tokens_out({0: client(1, 3), 2: client(2)}) == 6
+
+
+@pytest.mark.parametrize("name", ["DEPTHGATE_SHARED", "DEPTHGATE_TELEMETRY", "DEPTHGATE_UNTRIED_VLLM"])
+def test_other_variables_do_not_govern_a_server(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    assert not vllm_plugin.asked_for()
+    monkeypatch.setenv("DEPTHGATE_STEPS", "steps.jsonl")
+    assert vllm_plugin.asked_for()
