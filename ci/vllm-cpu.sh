@@ -5,7 +5,7 @@
 # Two workarounds. torchvision, torchaudio and torchcodec stay out: with them importing Qwen3 dies
 # ("operator torchvision::nms does not exist"). And the server is started as a module (engines/vllm_command.py):
 # `vllm serve` asks for a distribution named vllm and dies.
-# PyTorch's CPU builds lie in PyTorch's own index; TORCH_INDEX names another one.
+# A machine whose index has no CPU build of PyTorch names one that has: TORCH_INDEX=URL.
 set -eu
 cd "$(dirname "$0")/.."
 venv=${1:-.venv-vllm}
@@ -19,7 +19,7 @@ if ! cmp -s "$lock" "$stamp"; then
   [ -x "$python" ] || "${PYTHON:-python3}" -m venv "$venv"
   pip install --no-deps -r "$lock"
   torch=$("$python" ci/torch_requirement.py)
-  pip install "$torch" || pip install "$torch" --index-url "${TORCH_INDEX:-https://download.pytorch.org/whl/cpu}"
+  pip install "$torch" ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
   pip uninstall -y torchvision torchaudio torchcodec
   cp "$lock" "$stamp"
 fi
