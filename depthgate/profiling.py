@@ -23,6 +23,7 @@ from reports.step_costs import Fitted, fit_profile, steady_steps
 from suites.model import Arm, EngineSpec, LoadSpec
 
 TIMEOUT_S = 600.0
+WRITTEN_S = 1.0  # engines write their step records twice a second; one that has to be killed loses the rest
 STEPS_OVER = 8  # steps of a burst in which not all streams decode yet, or not any more
 Say = Callable[[str], None]
 
@@ -126,6 +127,7 @@ async def _walk(engine: Engine, arm: Arm, depth: int, number: int, path: Path, p
             cells[batch] = await drive_cell(
                 endpoint, key, load, prompts, on_record=records.append, clock=time.monotonic
             )
+        await asyncio.sleep(WRITTEN_S)
     tokens = {record.prompt_tokens for record in records if record.prompt_tokens is not None}
     steps = await asyncio.to_thread(_steps, path, endpoint)
     steady = {b: steady_steps(_within(steps, cell), b, depth) for b, cell in cells.items()}
