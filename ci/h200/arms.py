@@ -72,7 +72,7 @@ ARMS: dict[str, Arm] = {
     **_shape("b_"),
     **_governed("v2", "@v2"),
     **_telemetry("full"),
-    **_telemetry("armed"),
+    **_telemetry("b_full"),
     "trimmed@k2": Arm("k2", "dspark_argmax", profile="full"),
 }
 

@@ -150,6 +150,23 @@ def ratio_rows(cells: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row["rounds"]]
 
 
+def overhead_rows(cells: Iterable[Row]) -> list[Row]:
+    """Throughput with telemetry on over off, of neighbours in the order 0 1 1 0 1 0."""
+    found: dict[tuple[Any, ...], dict[tuple[int, int], dict[int, float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for cell in cells:
+        if cell["plan"] == "overhead":
+            on, rest = int(cell["arm"][len("telemetry")]), cell["arm"].partition("_k")[2]
+            number, position = divmod(cell["repeat"], 6)
+            found[rest, cell["concurrency"]][number, position // 2][on] = cell["tokens_per_s"]
+    rows = []
+    for (arm, load), pairs in sorted(found.items()):
+        logs = [float(np.log(pair[1] / pair[0])) for pair in pairs.values() if len(pair) == 2]
+        rows.append(_ratio("overhead", f"telemetry on, K{arm}", "off", str(load), logs))
+    return rows
+
+
 def _place(plan: str) -> Any:
     known = PLANS[plan].arms if plan in PLANS else ()
     return lambda arm: (known.index(arm) if arm in known else len(known), arm)
@@ -216,6 +233,7 @@ def main(run: Path, out: Path) -> None:
     cells = sorted(cell_rows(run), key=lambda row: row["unix_s"])
     write_csv(out / "cells.csv", cells)
     write_csv(out / "ratios.csv", ratio_rows(cells))
+    write_csv(out / "overhead.csv", overhead_rows(cells))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from ci.h200.arms import ARMS, PLANS
 from ci.h200.profiles import profile_of
 from ci.h200.servers import GROUPS, SERVERS, Place, command, environment, port
-from ci.h200.summary import ratio_rows, step_figures
+from ci.h200.summary import overhead_rows, ratio_rows, step_figures
 
 PLACE = Place(Path("/repo"), Path("/work"), Path("/site"))
 
@@ -119,6 +119,17 @@ def test_ratios_pair_the_cells_of_a_round() -> None:
         **{"ratio": 0.5, "low": 0.5, "high": 0.5},
     }
     assert ("k2", "off", "8") not in rows
+
+
+def test_overhead_pairs_neighbours_of_the_order() -> None:
+    speeds = {0: 100.0, 1: 99.0, 2: 198.0, 3: 200.0, 4: 297.0, 5: 300.0}  # off on on off on off, and a drift
+    cells = [
+        {"plan": "overhead", "arm": f"telemetry{on}_k0@full", "concurrency": 8}
+        | {"repeat": place, "tokens_per_s": speeds[place]}
+        for place, on in enumerate((0, 1, 1, 0, 1, 0))
+    ]
+    (row,) = overhead_rows(cells)
+    assert (row["rounds"], row["ratio"], row["low"], row["high"]) == (3, 0.99, 0.99, 0.99)
 
 
 def test_step_figures_take_medians_where_the_whole_load_decodes() -> None:
