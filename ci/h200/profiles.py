@@ -86,8 +86,15 @@ def _profile(server: str, step_s: Mapping[Cell, float], draft_s: Mapping[Cell, f
 
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:
-    """Never falling: more tokens are not cheaper, the noise of a median is."""
-    risen: list[float] = []
+    """The nearest never-falling values (pool adjacent violators): more tokens are not cheaper, noise is.
+
+    A running maximum would not do: one slow median then sets the price of every larger count.
+    """
+    pools: list[tuple[float, int]] = []  # mean, size
     for value in values:
-        risen.append(max(value, risen[-1]) if risen else value)
-    return tuple(risen)
+        mean, size = value, 1
+        while pools and pools[-1][0] > mean:
+            before, many = pools.pop()
+            mean, size = (before * many + mean * size) / (many + size), many + size
+        pools.append((mean, size))
+    return tuple(mean for mean, size in pools for _ in range(size))

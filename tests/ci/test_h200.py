@@ -90,6 +90,17 @@ def test_a_profile_holds_the_medians_of_pinned_decoding_steps() -> None:
     assert not profile.is_model
 
 
+def test_one_slow_median_does_not_price_every_larger_count() -> None:
+    steps = [*_fit_steps()]
+    for step in steps:
+        if step["verified"] == 2:  # K=1: 4 tokens, hit by a slow host
+            step["step_s"] = 0.013
+    profile = profile_of("full", _fit_cells(), iter(steps))
+    assert profile.verify_s == pytest.approx(
+        (0.004, 0.008, 0.008, 0.008, 0.008)
+    )  # 12, 6, 7 pooled; not 12, 12, ...
+
+
 def test_a_profile_needs_five_steps_at_every_depth() -> None:
     with pytest.raises(ValueError, match="full: no load has 5 steps at every depth"):
         profile_of("full", _fit_cells(), _fit_steps(per_depth=4))
