@@ -17,6 +17,7 @@ from loadgen.cell import drive_cell
 from loadgen.journal import Journal
 from loadgen.records import CellKey, CellRecord, RequestRecord
 from loadgen.virtual import simulate_cell
+from reports.fingerprints import write_fingerprints
 from reports.throughput import token_spans
 from suites.model import Arm
 
@@ -40,6 +41,7 @@ def execute(plan: RunPlan, progress: Progress) -> Path:
     with MachineSampler(plan.run_dir / "machine.jsonl"), Journal(plan.run_dir / "cells.jsonl") as cells:
         run = Run(plan, progress, manifest, cells)
         _CLOCKS[plan.clock](run)
+    manifest["records_sha256"] = write_fingerprints(plan.run_dir)
     manifest["finished_utc"] = utc_now()
     write_manifest(plan.run_dir, manifest)
     return plan.run_dir

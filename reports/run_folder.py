@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from governors.telemetry import StepRecord
 from loadgen.journal import read_cells, read_requests, read_steps
 from loadgen.records import CellKey, CellRecord, RequestRecord
+from reports.fingerprints import altered
+from reports.plausible import plausible_cell, plausible_request, plausible_step
 from suites.model import Suite, SuiteError
 from suites.parse import parse_suite
-
-MOST_TOKENS = 2**31
 
 
 class RunFolderError(ValueError):
@@ -56,6 +55,8 @@ class RunFolder:
         if not path.is_file():
             return [], None
         records, torn = read_steps(path)
+        if not all(map(plausible_step, records)):
+            return [], f"steps/{path.name}: holds times or counts that cannot be"
         return records, torn and f"steps/{torn}"
 
 
@@ -73,7 +74,7 @@ def read_run(path: Path) -> RunFolder:
     if manifest.get("finished_utc") is None:
         faults.append("the run did not finish: its manifest has no finished_utc")
     cells, torn = _cells(path, suite)
-    missing = (*faults, *torn, *_missing_cells(suite, cells))
+    missing = (*faults, *torn, *_missing_cells(suite, cells), *altered(path, manifest))
     return RunFolder(path, manifest, suite, cells, tuple(fault for fault in missing if fault))
 
 
@@ -110,6 +111,9 @@ def _cells(path: Path, suite: Suite) -> tuple[dict[CellKey, CellData], list[str]
         if key not in expected:
             said.append(f"cells.jsonl: {_named(key)} is not in the suite; left out")
             continue
+        if not plausible_cell(record):
+            said.append(f"cells.jsonl: {_named(key)} holds times or counts that cannot be; left out")
+            continue
         requests, fault = _requests(path, key, record, suite)
         if fault:
             said.append(f"{fault}; {_named(key)} left out")
@@ -139,7 +143,7 @@ def _requests(
     records, torn = read_requests(file)
     if torn:
         return (), f"requests/{torn}"
-    if not all(map(plausible, records)):
+    if not all(map(plausible_request, records)):
         return (), f"{name}: holds times or counts that cannot be"
     if any(CellKey(record.arm, record.concurrency, record.repeat) != key for record in records):
         return (), f"{name}: holds requests of another cell"
@@ -150,15 +154,6 @@ def _requests(
     if cell.requests is None and suite.load.mode == "burst" and found != expected:
         return (), f"{name}: holds {found} of {expected} requests"
     return tuple(records), None
-
-
-def plausible(record: RequestRecord) -> bool:
-    """Finite times, a count for each chunk, and counts that a request can have: a run folder is untrusted."""
-    known = (record.due_s, record.sent_s, record.first_token_s, record.done_s)
-    counts = (record.output_tokens or 0, *(record.chunk_tokens or ()))
-    whole = record.chunk_tokens is None or len(record.chunk_tokens) == len(record.chunk_times_s)
-    finite = isfinite(sum(record.chunk_times_s) + sum(time for time in known if time is not None))
-    return whole and finite and min(counts) >= 0 and max(counts) < MOST_TOKENS
 
 
 def _missing_cells(suite: Suite, cells: Mapping[CellKey, CellData]) -> list[str]:

@@ -40,11 +40,7 @@ def read_cell_steps(run: RunFolder) -> tuple[dict[CellKey, StepSeries], tuple[st
             said.append(torn)
         elif wrote_any and not records:
             said.append(f"steps/{arm}.r{repeat}.jsonl: no step records, while other arms have some")
-        try:
-            series = step_series(records)
-        except OverflowError:
-            said.append(f"steps/{arm}.r{repeat}.jsonl: holds numbers that cannot be")
-            continue
+        series = step_series(records)
         found |= {key: series.rows(rows) for key, rows in _rows(run, arm, repeat, series)}
     return found, tuple(said)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from reports.fingerprints import altered, write_fingerprints
 from reports.judge import judge_run
 from reports.judgement import Ruling
 from reports.run_folder import RunFolderError, read_run
-from tests.reports.hand_made import suite, write_manifest, write_run
+from tests.reports.hand_made import step, suite, write_lines, write_manifest, write_run
 
 FAST = {"off": 10.0, "fast": 8.0}
 CUTS = 16
@@ -144,3 +145,76 @@ def test_numbers_that_cannot_be_are_not_figures(run: Path, change: dict[str, obj
     judgement = judge_run(run)
     assert any("holds times or counts that cannot be" in sentence for sentence in judgement.partial)
     assert judgement.ruling is not Ruling.KEPT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"chunk_times_s": [1e308] * 10},
+        {"chunk_times_s": [float(10 - index) for index in range(10)]},
+        {"sent_s": 1e9},
+        {"first_byte_s": -1e30},
+        {"first_token_s": 1e30},
+    ],
+)
+def test_times_out_of_order_are_not_figures(run: Path, change: dict[str, object]) -> None:
+    file = run / "requests/fast.c1.r1.jsonl"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change) + "\n")
+    judgement = judge_run(run)
+    assert any("holds times or counts that cannot be" in sentence for sentence in judgement.partial)
+    assert judgement.ruling is not Ruling.KEPT
+
+
+@pytest.mark.parametrize("change", [{"window_start_s": 1e30}, {"drafts": -1}, {"draft_tokens": 2**40}])
+def test_a_cell_whose_numbers_cannot_be_is_left_out(run: Path, change: dict[str, object]) -> None:
+    rows = [json.loads(row) for row in (run / "cells.jsonl").read_text().splitlines()]
+    rows[3] |= change
+    (run / "cells.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judgement = judge_run(run)
+    assert any("holds times or counts that cannot be; left out" in sentence for sentence in judgement.partial)
+    assert judgement.ruling is not Ruling.KEPT
+
+
+def _fingerprinted(run: Path) -> Path:
+    of = suite(points=(1,))
+    for arm in of.arms:
+        for repeat in range(of.repeats):
+            steps = [step(number, number / 10, 2) for number in range(8)]
+            write_lines(run / f"steps/{arm.name}.r{repeat}.jsonl", steps)
+    write_manifest(run, of, records_sha256=write_fingerprints(run))
+    return run
+
+
+@pytest.mark.parametrize("name", ["steps/fast.r0.jsonl", "requests/fast.c1.r1.jsonl", "cells.jsonl"])
+def test_one_digit_that_flipped_is_seen(run: Path, name: str) -> None:
+    file = _fingerprinted(run) / name
+    assert altered(run, read_run(run).manifest) == []
+    whole = file.read_bytes()
+    at = next(index for index, byte in enumerate(whole) if byte == ord("0"))
+    file.write_bytes(whole[:at] + b"1" + whole[at + 1 :])
+    judgement = judge_run(run)
+    assert f"{name}: not as the run left it" in judgement.partial
+    assert judgement.ruling is not Ruling.KEPT
+
+
+def test_steps_cut_between_two_lines_are_seen(run: Path) -> None:
+    file = _fingerprinted(run) / "steps/fast.r0.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
+    assert judge_run(run).partial == ("steps/fast.r0.jsonl: not as the run left it",)
+
+
+@pytest.mark.parametrize("text", [None, "", "00  /etc/passwd\n", "\xff"])
+def test_fingerprints_that_are_not_the_runs_check_nothing(run: Path, text: str | None) -> None:
+    file = _fingerprinted(run) / "SHA256SUMS"
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    (said,) = judge_run(run).partial
+    assert said.startswith("SHA256SUMS: ")
+    assert said.endswith("the records cannot be checked")
+
+
+def test_a_step_whose_numbers_cannot_be_is_said(run: Path) -> None:
+    write_lines(run / "steps/fast.r0.jsonl", [step(0, 0.0, 2), step(1, 0.1, 2, end_s=-1.0)])
+    found = read_run(run)
+    assert found.steps("fast", 0) == ([], "steps/fast.r0.jsonl: holds times or counts that cannot be")
