@@ -47,17 +47,23 @@ def widening(n_units: int, confidence: float) -> float:
 def bootstrap_interval(point: float, drawn: FloatArray, n_units: int, confidence: float) -> Interval | None:
     """The widened percentile interval of `drawn` (draws,) about `point`, in logs when all is positive.
 
-    None below two units (one value shows no spread) and when a draw is not finite.
+    None below two units (one value shows no spread), and when a draw or an end of the interval is not finite.
     """
     if n_units < 2 or not np.isfinite(point) or not np.all(np.isfinite(drawn)):
         return None
     tail = (1 - confidence) / 2
     low, high = (float(edge) for edge in np.quantile(drawn, [tail, 1 - tail]))
-    factor = widening(n_units, confidence)
-    if min(point, low) > 0:
-        below, above = np.log(point / min(low, point)), np.log(max(high, point) / point)
-        return Interval(float(point * np.exp(-factor * below)), point, float(point * np.exp(factor * above)))
-    return Interval(point - factor * max(point - low, 0.0), point, point + factor * max(high - point, 0.0))
+    found = _widened(low, point, high, widening(n_units, confidence))
+    return found if np.isfinite(found.low) and np.isfinite(found.high) else None
+
+
+def _widened(low: float, point: float, high: float, factor: float) -> Interval:
+    low, high = min(low, point), max(high, point)
+    if low <= 0:
+        return Interval(point - factor * (point - low), point, point + factor * (high - point))
+    with np.errstate(over="ignore"):  # two repeats at a confidence of 0.99999: any figure is possible
+        up = point * np.exp(factor * np.log(high / point))
+    return Interval(float(point * np.exp(-factor * np.log(point / low))), point, float(up))
 
 
 def share_interval(successes: int, trials: int, confidence: float) -> Interval | None:

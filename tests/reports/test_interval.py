@@ -97,3 +97,8 @@ def test_a_percentile_interval_that_is_not_widened_would_not() -> None:
         low, high = np.quantile(drawn, [0.025, 0.975])
         covered += low <= np.exp(NOISE_SD**2 / 2) <= high
     assert covered < binom.ppf(0.999, 600, 0.80)
+
+
+def test_an_end_beyond_all_floats_is_no_interval() -> None:
+    """Two repeats at a confidence of ten nines: Student's t is beyond 1e9."""
+    assert bootstrap_interval(1.0, np.array([0.5, 1.0, 2.0] * 100), 2, 1 - 1e-10) is None
