@@ -15,6 +15,7 @@ from loadgen.journal import Journal
 from loadgen.load_command import LoadResult, LoadSettings, run_load
 from loadgen.records import RequestRecord
 from reports.load_summary import load_summary
+from suites.parse import MOST_STREAMS
 
 INVALID = 4
 
@@ -56,6 +57,8 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
         value = getattr(args, flag)
         if value < 1:
             raise UsageError(f"--{flag.replace('_', '-')} {value}: must be 1 or more")
+    if args.concurrency > MOST_STREAMS:
+        raise UsageError(f"--concurrency {args.concurrency}: must be at most {MOST_STREAMS} streams")
     if not args.timeout > 0:
         raise UsageError(f"--timeout {args.timeout}: must be above 0 seconds")
     if args.prompts is not None and not args.prompts.is_file():

@@ -99,18 +99,20 @@ class Fields:
             raise self.fault(name, "must be true or false, without quotes")
         return value
 
-    def integer_or_none(self, name: str, minimum: int) -> int | None:
-        """A whole number >= minimum, None when absent."""
+    def integer_or_none(self, name: str, minimum: int, maximum: int | None = None) -> int | None:
+        """A whole number >= minimum and <= maximum, None when absent."""
         value = self.raw(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             raise self.fault(name, f"must be a whole number of at least {minimum}")
+        if maximum is not None and value > maximum:
+            raise self.fault(name, f"must be at most {maximum}")
         return value
 
-    def integer(self, name: str, minimum: int, default: int) -> int:
+    def integer(self, name: str, minimum: int, default: int, maximum: int | None = None) -> int:
         """As `integer_or_none`, with a default."""
-        value = self.integer_or_none(name, minimum)
+        value = self.integer_or_none(name, minimum, maximum)
         return default if value is None else value
 
     def number_or_none(self, name: str, fits: Callable[[float], bool], mend: str) -> float | None:

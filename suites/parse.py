@@ -13,6 +13,11 @@ from suites.locate import find_suite
 from suites.measures import MEASURES
 from suites.model import Arm, Budget, EngineSpec, LoadSpec, Suite, SuiteError, TrafficClass
 
+# Beyond these nothing ends, or nothing fits: a slip of the finger, not an experiment.
+MOST_STREAMS = 100_000
+MOST_REQUESTS_PER_STREAM = 1_000_000
+MOST_REPEATS = 1_000
+
 # Names become parts of file names and of page anchors, and the suite comes from anywhere.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -41,7 +46,7 @@ def parse_suite(table: object, source: str) -> Suite:
         arms=_arms(top),
         budgets=tuple(_budget(item) for item in top.tables("budgets")),
         seed=top.integer("seed", minimum=0, default=0),
-        repeats=top.integer("repeats", minimum=1, default=3),
+        repeats=top.integer("repeats", minimum=1, default=3, maximum=MOST_REPEATS),
         drafter_class=top.text_or_none("drafter_class"),
         confidence=top.number("confidence", lambda x: 0.5 <= x < 1, "must be in [0.5, 1), say 0.95", 0.95),
     )
@@ -120,10 +125,10 @@ def _load(fields: Fields) -> LoadSpec:
     spec = LoadSpec(
         concurrency=_concurrency(fields),
         mode=fields.choice("mode", ("burst", "closed"), "closed"),
-        requests_per_stream=fields.integer_or_none("requests_per_stream", minimum=1),
+        requests_per_stream=fields.integer_or_none("requests_per_stream", 1, MOST_REQUESTS_PER_STREAM),
         duration_s=fields.number_or_none("duration_s", lambda x: x > 0, "must be above 0 seconds"),
         warmup_s=fields.number("warmup_s", lambda x: x >= 0, "must be 0 seconds or more", 0.0),
-        warmup_requests=fields.integer("warmup_requests", minimum=0, default=0),
+        warmup_requests=fields.integer("warmup_requests", 0, 0, MOST_REQUESTS_PER_STREAM),
         timeout_s=fields.number("timeout_s", lambda x: x > 0, "must be above 0 seconds", 300.0),
         route=fields.choice("route", ("chat", "completions"), "chat"),
     )
@@ -159,6 +164,8 @@ def _concurrency(fields: Fields) -> tuple[int, ...]:
         raise fields.fault("concurrency", "every point must be a whole number of at least 1")
     if points != sorted(set(points)):
         raise fields.fault("concurrency", f"must ascend, each point once; write {sorted(set(points))}")
+    if points[-1] > MOST_STREAMS:
+        raise fields.fault("concurrency", f"must be at most {MOST_STREAMS} streams")
     return tuple(points)
 
 
