@@ -140,6 +140,8 @@ def _fault(error: Exception, reads: Reads) -> Ending:
         return Ending(End.FAULT, f"cannot connect to {error.host}:{error.port}: {reason}")
     if isinstance(reads.lost, OSError) or isinstance(error, ConnectionResetError):
         return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
+    if reads.flood is not None:
+        return Ending(End.FAULT, reads.flood)
     if isinstance(error, aiohttp.ClientPayloadError):
         return Ending(End.EOF)
     if isinstance(error, HttpProcessingError):

@@ -25,6 +25,9 @@ Clock = Callable[[], float]
 KEEPALIVE_S = 4.0  # below uvicorn's 5 s: a server must not close a connection just as it is used again
 READ_BUFFER = 1 << 20  # one socket read must fit, or aiohttp's flow control cuts it in two
 PARSE_ABOVE = 1 << 18  # bytes of one stream kept unparsed at most
+MOST_BYTES = (
+    1 << 26
+)  # of one answer, some 200,000 tokens: a server that never stops must not fill the memory
 HEAD = 4096  # bytes of a body kept for an error's words
 
 
@@ -34,10 +37,22 @@ class Reads:
     first_s   the first read, headers included; None = nothing came
     times     seconds, of reads that carried body bytes; `ends`: body bytes received by then
     lost      what ended the connection in the middle of the response; None = nothing did
+    flood     why the rest was not read; None = it was
     streams   False: the body is no event stream, keep it whole for `text()`
     """
 
-    __slots__ = ("_head", "_pieces", "_reader", "_streams", "_unparsed", "ends", "first_s", "lost", "times")
+    __slots__ = (
+        "_head",
+        "_pieces",
+        "_reader",
+        "_streams",
+        "_unparsed",
+        "ends",
+        "first_s",
+        "flood",
+        "lost",
+        "times",
+    )
 
     def __init__(self, streams: bool = True) -> None:
         self._streams = streams
@@ -45,6 +60,7 @@ class Reads:
         self.times = array("d")
         self.ends = array("q")
         self.lost: BaseException | None = None
+        self.flood: str | None = None
         self._head = b""
         self._pieces: list[bytes] = []
         self._unparsed = 0
@@ -131,6 +147,10 @@ class StampingHandler(ResponseHandler):
                 self.reads.keep(now_s, piece)
         finally:
             self._taking = False
+        if self.reads.total > MOST_BYTES and self.reads.flood is None:
+            self.reads.flood = f"more than {MOST_BYTES >> 20} MiB in one answer"
+            payload.set_exception(aiohttp.ClientPayloadError(self.reads.flood))
+            self.close()
 
 
 class StampingConnector(aiohttp.TCPConnector):

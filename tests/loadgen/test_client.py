@@ -306,6 +306,27 @@ def test_bytes_one_at_a_time_and_crlf() -> None:
     assert (record.outcome, record.chunk_tokens) == (Outcome.DONE, (1, 2))
 
 
+def test_a_server_that_never_stops_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without end and without a line end: it must fill neither the time nor the memory."""
+    monkeypatch.setattr("loadgen.reads.MOST_BYTES", 1 << 20)
+    sent = 0
+
+    async def answer(writer: asyncio.StreamWriter, _: Asked) -> None:
+        nonlocal sent
+        writer.write(STREAM)
+        while True:
+            writer.write(chunk(b"A" * 65_536))
+            await writer.drain()
+            sent += 65_536
+
+    record = outcome(answer)
+    assert (record.outcome, record.why) == (
+        Outcome.FAILED,
+        "more than 1 MiB in one answer before any content",
+    )
+    assert sent < 64 << 20
+
+
 def test_a_ten_megabyte_chunk() -> None:
     record = outcome(says(whole(event("x" * (10 << 20), 9), event("y", 10))))
     assert (record.outcome, record.chunk_tokens) == (Outcome.DONE, (9, 1))
