@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import orjson
 from aiohttp import HttpVersion11, web
@@ -119,16 +119,17 @@ class EngineRoutes:
         events = EventWriter(identity, asked, TokenText(intake.key))
         outlet = StreamOutlet(asyncio.get_running_loop(), events, intake.finish_reason)
         response = web.StreamResponse(headers=EVENT_STREAM)
-        with self._running(intake, outlet):
-            await outlet.started
-            await response.prepare(http)
-            await response.write(outlet.take())
-            if http.transport is not None:
-                outlet.attach(http.transport, chunked=http.version >= HttpVersion11)
-            await outlet.done
-        if outlet.pending:
-            await response.write(outlet.take())
-        await response.write_eof()
+        with suppress(ConnectionResetError):  # a client that went away is no fault to log
+            with self._running(intake, outlet):
+                await outlet.started
+                await response.prepare(http)
+                await response.write(outlet.take())
+                if http.transport is not None:
+                    outlet.attach(http.transport, chunked=http.version >= HttpVersion11)
+                await outlet.done
+            if outlet.pending:
+                await response.write(outlet.take())
+            await response.write_eof()
         return response
 
     @contextmanager

@@ -99,6 +99,22 @@ def test_a_recorded_trace_replays_to_the_same_depths(tmp_path: Path) -> None:
     assert set(depths) == {0, 2}
 
 
+def test_a_trace_that_cannot_be_written_is_no_fault_of_the_policy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a full disk the policy goes on as if nobody watched."""
+    full = Path("/dev/full")
+    if not full.is_char_device():
+        pytest.skip("no /dev/full here")
+    watched = assemble(PROFILE, "schedule", SCHEDULE, {}, 0, full)
+    plain = assemble(PROFILE, "schedule", SCHEDULE, {}, 0)
+    assert run(watched) == run(plain)
+    assert watched.recorder is not None
+    watched.recorder.close()
+    assert "failed in observe" not in caplog.text
+    assert caplog.text.count("the trace ends here: ") == 1
+
+
 class Scripted:
     """Answers what it is told, or raises it."""
 
