@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 from depthgate.exits import USAGE, UsageError
+from depthgate.interrupts import sigterm_interrupts
 
 VERBS = {
     "list": "depthgate.verbs.listing",
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. Exit codes: 0 kept, 1 broken, 2 usage, 3 inconclusive, 4 invalid, 130 interrupted."""
     args = _parser().parse_args(argv)
     try:
-        return int(args.verb_main(args))
+        with sigterm_interrupts():
+            return int(args.verb_main(args))
     except KeyboardInterrupt:
         print("depthgate: interrupted; what was recorded is kept", file=sys.stderr)
         return INTERRUPTED

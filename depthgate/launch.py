@@ -123,14 +123,14 @@ def check_arms(suite: Suite, clock: str) -> None:
     from engines.registry import build_engine
 
     engines = [build_engine(suite.engine, arm) for arm in suite.arms]
+    if clock == "virtual" and suite.engine.kind != "embedded":
+        raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")
     if isinstance(shared := engines[0], SharedEngine):
         requests = [EngineRequest(arm.name, arm.governor, arm.options) for arm in suite.arms]
         run_loop(lambda: shared.check(requests))
     for engine in engines:
         if isinstance(engine, OpenAIEngine):
             run_loop(engine.check)
-    if clock == "virtual" and suite.engine.kind != "embedded":
-        raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")
     for arm in suite.arms if suite.engine.kind == "embedded" else ():
         profile = suite.engine.profile or ""
         assembled = assemble(profile, arm.governor, arm.options, suite.engine.options, suite.seed)

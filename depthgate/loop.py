@@ -12,8 +12,12 @@ Result = TypeVar("Result")
 
 def run_loop(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """Run to the end. Raises KeyboardInterrupt once a cancelled run has put its records away."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_with_sigterm(main))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_with_sigterm(main))
+    finally:
+        signal.signal(signal.SIGTERM, before)  # the loop leaves the default behind: to die without a word
 
 
 async def _with_sigterm(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from loadgen.journal import JournalError
+
 PACKAGES = ("depthgate", "numpy", "aiohttp", "uvloop", "orjson", "pandas", "plotly")
 
 
@@ -52,12 +54,17 @@ def command_line() -> list[str]:
 
 
 def write_manifest(run_dir: Path, manifest: dict[str, object]) -> None:
-    """Atomically: a kill at any moment leaves the old file or the new one."""
+    """Atomically: a kill at any moment leaves the old file or the new one. JournalError: disk full, gone."""
     path = run_dir / "manifest.json"
     draft = path.with_suffix(".json.tmp")
-    with draft.open("w") as file:
-        json.dump(manifest, file, indent=1, sort_keys=True, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    try:
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise JournalError(
+            f"cannot write {path}: {error.strerror}; free space or give another folder"
+        ) from error

@@ -13,6 +13,8 @@ def json_object(flag: str, text: str) -> dict[str, object]:
     """`text` as a JSON object; UsageError naming the flag otherwise."""
     try:
         value = json.loads(text)
+    except RecursionError:
+        raise UsageError(f"{flag}: nested too deep; write '{{\"name\": value}}'") from None
     except ValueError as error:
         raise UsageError(f"{flag} {text}: not JSON ({error}); write it as '{{\"name\": value}}'") from None
     if not isinstance(value, dict):
@@ -40,8 +42,12 @@ def is_url(text: str) -> bool:
 
 def checked_url(flag: str, text: str) -> str:
     """`text` if it is an http(s) URL without credentials: it enters the manifest and the page."""
-    parts = urlsplit(text)
-    if not is_url(text) or not parts.hostname:
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:  # a port or an IPv6 address that is none
+        raise UsageError(f"{flag} {text}: {error}; write http://127.0.0.1:8000") from None
+    if not is_url(text) or not host:
         raise UsageError(f"{flag} {text}: not a URL; write http://127.0.0.1:8000")
     if parts.username is not None:
         raise UsageError(f"{flag}: the URL holds credentials; set OPENAI_API_KEY in the environment instead")

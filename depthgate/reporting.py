@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from depthgate.exits import UsageError
 from engines.embedded.measured import measured_note, measured_series
 from reports.judge import judge_run
 from reports.judgement import Judgement
@@ -52,12 +53,23 @@ def _commands(judgement: Judgement) -> tuple[str, ...]:
 
 
 def write_page(inputs: Sequence[ReportInput], path: Path) -> Path:
-    """Write the page through a draft, so that a reader never finds half of one."""
+    """Write the page through a draft, so that a reader never finds half of one.
+
+    UsageError when it cannot be written there; what is no plain file (a pipe, a device) is never replaced.
+    """
     from reports.page import write_report
 
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    write_report(inputs, draft)
-    draft.replace(path)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        if path.exists() and not path.is_file():
+            write_report(inputs, path)
+            return path
+        write_report(inputs, draft)
+        draft.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot write the page ({error.strerror}); name another file") from None
+    finally:
+        draft.unlink(missing_ok=True)
     return path
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from depthgate.engine_choice import engine_choice
 from depthgate.exits import UsageError
-from depthgate.launch import Overrides, plan_run, run_plan
+from depthgate.launch import Overrides, check_arms, plan_run, run_plan
+from depthgate.plan import on_profile
 from depthgate.reporting import report_input, show, write_page
 from depthgate.rulings import REPRODUCTION_CODES
 from reports.judgement import CellFigures
 from reports.page_input import ReportInput
 from reproducers.contract import Reproducer
 from reproducers.registry import REPRODUCERS
+from suites.parse import load_suite
 
 CELL_FIGURES = (
     "tokens_per_s",
@@ -48,6 +50,8 @@ class Request:
 def reproduce(request: Request) -> int:
     """Run, assess, write the page and the words; the exit code is the main run's verdict."""
     reproducer = find_reproducer(request.name)
+    for profile in request.beside:  # said now, not after the main run
+        check_arms(on_profile(load_suite(reproducer.suite), profile), "virtual")
     run_dir = _run(reproducer, request, request.clock, request.out, _overrides(request))
     main = report_input(run_dir)
     beside = [

@@ -45,14 +45,17 @@ def main(args: argparse.Namespace) -> int:
     """Drive, print, and exit 4 when the figures cannot be trusted, 1 when a request failed."""
     from depthgate.loading import drive
 
+    to_file = Path(args.json) if args.json and args.json != "-" else None
+    if to_file is not None:
+        to_file.open("a").close()  # said now, not after the load
     result = drive(args)
     if args.json == "-":
         json.dump(result.figures, sys.stdout, indent=1, allow_nan=False)
         print()
-    elif args.json:
-        Path(args.json).write_text(json.dumps(result.figures, indent=1, allow_nan=False) + "\n")
-    if args.json != "-":
+    else:
         print(result.text)
     for fault in result.faults:
         print(f"depthgate: invalid: {fault}", file=sys.stderr)
+    if to_file is not None:
+        to_file.write_text(json.dumps(result.figures, indent=1, allow_nan=False) + "\n")
     return result.exit_code

@@ -187,3 +187,35 @@ def test_flags(arguments: list[str], field: str) -> None:
 def test_out_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "--out" in refusal("run", "quickstart", "--out", tmp_path / "file")
+
+
+def test_a_profile_beside_is_looked_at_before_the_run(tmp_path: Path) -> None:
+    said = refusal(
+        "reproduce", "threshold-collapse", "--clock", "virtual", "--beside", "gb10", "--out", tmp_path
+    )
+    assert "gb10-qwen3.5-122b-mtp" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_json_file_that_cannot_be_written_is_said_before_the_load(tmp_path: Path) -> None:
+    said = refusal("load", "--url", "http://127.0.0.1:9", "--requests", "1", "--json", tmp_path / "no" / "x")
+    assert f"{tmp_path / 'no' / 'x'}: No such file" in said
+
+
+def test_a_virtual_clock_asks_no_server() -> None:
+    said = refusal("run", "quickstart", "--engine", "http://127.0.0.1:9", "--clock", "virtual")
+    assert "--clock virtual" in said
+
+
+def test_a_page_that_cannot_be_written_is_said_and_nothing_is_replaced(tmp_path: Path) -> None:
+    path = suite(tmp_path)
+    assert depthgate("run", path, "--clock", "virtual", "--out", tmp_path / "out").code == 3
+    (run_dir,) = (tmp_path / "out").iterdir()
+    (tmp_path / "folder").mkdir()
+    assert f"{tmp_path / 'folder'}: cannot" in refusal("report", run_dir, "--html", tmp_path / "folder")
+    assert "no/x.html: cannot" in refusal("report", run_dir, "--html", tmp_path / "no" / "x.html")
+    device = tmp_path / "device"
+    device.symlink_to("/dev/null")
+    assert depthgate("report", run_dir, "--html", device).code == 0
+    assert device.is_symlink()
+    assert not list(tmp_path.glob("*.tmp"))

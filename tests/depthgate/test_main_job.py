@@ -166,6 +166,17 @@ def test_a_run_that_is_ended_keeps_its_records(tmp_path: Path, sent: signal.Sign
     assert no_server_left(run_dir)
 
 
+def test_a_virtual_run_takes_sigterm_for_ctrl_c(tmp_path: Path) -> None:
+    process = start(tmp_path, "--clock", "virtual")
+    run_dir = wait_for_cells(tmp_path, 1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert err.rstrip().endswith("what was recorded is kept")
+    assert depthgate("judge", run_dir).code == 3
+
+
 def no_server_left(run_dir: Path) -> bool:
     """The engine's process goes with its parent, kill -9 included."""
     deadline_s = time.monotonic() + 10

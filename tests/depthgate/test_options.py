@@ -12,7 +12,7 @@ def test_json_object_reads_an_object() -> None:
     assert json_object("--options", '{"k": 2}') == {"k": 2}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "2", "null"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "2", "null", "[" * 100_000])
 def test_json_object_refuses_the_rest(text: str) -> None:
     with pytest.raises(UsageError, match="--options"):
         json_object("--options", text)
@@ -43,3 +43,11 @@ def test_a_url_with_credentials_is_refused_without_repeating_them() -> None:
         checked_url("--url", "http://me:hunter2@127.0.0.1:1")
     assert "OPENAI_API_KEY" in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://127.0.0.1:99999", "http://h:port", "http://", "ftp://h"]
+)
+def test_urls_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="--url"):
+        checked_url("--url", url)
