@@ -59,11 +59,14 @@ def read_options(spec: EngineSpec) -> VllmOptions:
     if not spec.model:
         raise EngineError('engine "vllm" has no model; add model = "FOLDER or hub name"')
     fields = Fields(spec.options, 'engine "vllm"', "options")
+    python = _python(
+        fields.text_or_none("python")
+    )  # first: without an environment nothing else is there either
     profile = fields.text_or_none("governor_profile")
     drafter = fields.text_or_none("drafter")
     options = VllmOptions(
         model=_model("model", spec.model),
-        python=_python(fields.text_or_none("python")),
+        python=python,
         drafter=drafter and _model("options.drafter", drafter),
         method=fields.text_or("method", "draft_model"),
         k_max=fields.integer("k_max", minimum=1, default=4),

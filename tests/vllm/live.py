@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import aiohttp
+
 from engines.contract import Endpoint, Engine, EngineRequest
 from engines.vllm import VllmEngine
 from suites.model import EngineSpec
@@ -43,6 +45,21 @@ class LiveVllm:
     async def elsewhere(self, work: Coroutine[Any, Any, Result]) -> Result:
         """In the servers' loop, awaited from another one."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
+async def ask(endpoint: Endpoint, text: str, tokens: int) -> int:
+    """A greedy completion; tokens that were answered."""
+    body = {
+        "model": endpoint.model,
+        "prompt": text,
+        "max_tokens": tokens,
+        "temperature": 0,
+        "ignore_eos": True,
+    }
+    url = f"{endpoint.base_url}/v1/completions"
+    async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
+        assert answer.status == 200, await answer.text()
+        return int((await answer.json())["usage"]["completion_tokens"])
 
 
 class LentEngine:

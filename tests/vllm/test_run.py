@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from depthgate.__main__ import main
+from engines.contract import EngineRequest
+from engines.vllm_switch import FLUSH_S
 from governors.profile import Profile
 from governors.telemetry import StepRecord
 from loadgen.journal import read_steps
 from reports.judge import judge_run
-from tests.vllm.live import LiveVllm
+from tests.vllm.live import LiveVllm, ask
 
 RULED = {
     0,
@@ -92,3 +95,21 @@ def test_profile_measures_served_steps_and_governors_take_it(
     assert 0.3 < profile.acceptance[0] < 1.0
     assert "medians of served steps" in profile.source
     assert "profile: " in capsys.readouterr().out
+    for governor in ("goodput_table", "dspark_argmax"):
+        reasons = reasons_of(lent, governor, path, tmp_path / f"{governor}.jsonl")
+        assert reasons
+        assert "no-model" not in reasons
+
+
+def reasons_of(live: LiveVllm, governor: str, profile: Path, steps: Path) -> set[str]:
+    """Reasons of a policy's decisions in a server that it was switched to, with a profile."""
+
+    async def serve() -> None:
+        async with live.engine.serve(EngineRequest("t", "fixed", {"depth": 4})) as endpoint:
+            switch = next(item.switch for kind, item in live.engine.running.items() if kind.armed)
+            await switch.to(governor, {}, profile, steps)
+            await ask(endpoint, "now decide", 60)
+            await asyncio.sleep(FLUSH_S)
+
+    live.run(serve())
+    return {step.reason for step in decoding(steps)[2:]}

@@ -12,24 +12,10 @@ from engines.contract import Endpoint, EngineError, EngineRequest
 from governors.telemetry import StepRecord
 from loadgen.counters import EngineCounters, counters_between, read_metrics
 from loadgen.journal import read_steps
-from tests.vllm.live import LiveVllm
+from tests.vllm.live import LiveVllm, ask
 
 STREAMS = 4
 UNDER_WAY = 2  # steps that had begun when the governor changed, and end in the new journal
-
-
-async def complete(session: aiohttp.ClientSession, endpoint: Endpoint, text: str, tokens: int) -> int:
-    """Tokens that were answered."""
-    body = {
-        "model": endpoint.model,
-        "prompt": text,
-        "max_tokens": tokens,
-        "temperature": 0,
-        "ignore_eos": True,
-    }
-    async with session.post(f"{endpoint.base_url}/v1/completions", json=body) as answer:
-        assert answer.status == 200, await answer.text()
-        return int((await answer.json())["usage"]["completion_tokens"])
 
 
 async def counters(session: aiohttp.ClientSession, endpoint: Endpoint) -> EngineCounters:
@@ -43,6 +29,16 @@ def steps_of(path: Path) -> list[StepRecord]:
     return records
 
 
+async def some_steps(arm: EngineRequest) -> None:
+    """Until the arm's journal shows that it has been in force for a while."""
+    assert arm.steps_path is not None
+    for _ in range(600):
+        if arm.steps_path.exists() and len(read_steps(arm.steps_path)[0]) > 3 * UNDER_WAY:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"no steps of {arm.arm} in half a minute")
+
+
 def test_a_switch_under_load_loses_no_request_and_takes_hold_between_steps(
     live: LiveVllm, tmp_path: Path
 ) -> None:
@@ -53,16 +49,16 @@ def test_a_switch_under_load_loses_no_request_and_takes_hold_between_steps(
     ]
 
     async def load() -> list[int]:
-        async with live.engine.serve(arms[0]) as endpoint, aiohttp.ClientSession() as session:
+        async with live.engine.serve(arms[0]) as endpoint:
             streams = [
-                asyncio.create_task(complete(session, endpoint, f"stream {number} begins", 240))
+                asyncio.create_task(ask(endpoint, f"stream {number} begins", 240))
                 for number in range(STREAMS)
             ]
-            await asyncio.sleep(2)
             switch = next(item.switch for kind, item in live.engine.running.items() if kind.armed)
+            await some_steps(arms[0])
             for arm in arms[1:]:
                 await switch.to(arm.governor, arm.options, None, arm.steps_path)
-                await asyncio.sleep(2)
+                await some_steps(arm)
             return await asyncio.gather(*streams)
 
     assert live.run(load()) == [240] * STREAMS
@@ -84,26 +80,25 @@ def test_a_switch_under_load_loses_no_request_and_takes_hold_between_steps(
 def test_what_cannot_be_is_refused_before_it_reaches_the_server(
     live: LiveVllm, request_: EngineRequest, words: str
 ) -> None:
-    async def ask() -> None:
+    async def attempt() -> None:
         async with live.engine.serve(request_):
             pytest.fail("it was served")
 
     with pytest.raises(ValueError, match=words):
-        live.run(ask())
+        live.run(attempt())
 
 
 def test_a_governor_that_the_plugin_refuses_leaves_the_server_as_it_was(live: LiveVllm) -> None:
-    async def ask() -> int:
+    async def attempt() -> int:
         async with live.engine.serve(EngineRequest("k2", "fixed", {"depth": 2})) as endpoint:
             switch = next(item.switch for kind, item in live.engine.running.items() if kind.armed)
             with pytest.raises(
                 EngineError, match=r"vLLM refuses governor 'off': .* server without a drafter"
             ):
                 await switch.to("off", {}, None, None)
-            async with aiohttp.ClientSession() as session:
-                return await complete(session, endpoint, "and on it goes", 8)
+            return await ask(endpoint, "and on it goes", 8)
 
-    assert live.run(ask()) == 8
+    assert live.run(attempt()) == 8
 
 
 def test_step_records_agree_with_the_engine_s_own_counters(live: LiveVllm, tmp_path: Path) -> None:
@@ -113,7 +108,7 @@ def test_step_records_agree_with_the_engine_s_own_counters(live: LiveVllm, tmp_p
         arm = EngineRequest("k3", "fixed", {"depth": 3}, steps_path=path)
         async with live.engine.serve(arm) as endpoint, aiohttp.ClientSession() as session:
             before = await counters(session, endpoint)
-            await asyncio.gather(*(complete(session, endpoint, f"number {n}", 60) for n in range(STREAMS)))
+            await asyncio.gather(*(ask(endpoint, f"number {n}", 60) for n in range(STREAMS)))
             return counters_between(before, await counters(session, endpoint))
 
     counted, steps = live.run(run()), steps_of(path)
@@ -133,8 +128,8 @@ def test_step_records_say_where_the_time_went(live: LiveVllm, tmp_path: Path) ->
 
     async def run() -> None:
         arm = EngineRequest("k4", "fixed", {"depth": 4}, steps_path=path)
-        async with live.engine.serve(arm) as endpoint, aiohttp.ClientSession() as session:
-            await complete(session, endpoint, "one stream alone", 80)
+        async with live.engine.serve(arm) as endpoint:
+            await ask(endpoint, "one stream alone", 80)
 
     live.run(run())
     steady = [step for step in steps_of(path) if step.batch and step.depth_executed == 4]
