@@ -25,9 +25,7 @@ Clock = Callable[[], float]
 KEEPALIVE_S = 4.0  # below uvicorn's 5 s: a server must not close a connection just as it is used again
 READ_BUFFER = 1 << 20  # one socket read must fit, or aiohttp's flow control cuts it in two
 PARSE_ABOVE = 1 << 18  # bytes of one stream kept unparsed at most
-MOST_BYTES = (
-    1 << 26
-)  # of one answer, some 200,000 tokens: a server that never stops must not fill the memory
+MOST_BYTES = 1 << 26  # of one answer, some 200,000 tokens: a server that never stops must not fill the memory
 HEAD = 4096  # bytes of a body kept for an error's words
 
 
