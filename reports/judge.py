@@ -54,10 +54,9 @@ def seal_finding(run: RunFolder, suite: Suite) -> SealFinding:
     if status.get("state") != "sealed":
         return SealFinding(False, f"exploratory: {sentence}")
     seal = status.get("seal")
-    hashes = {suite_sha256(suite), run.manifest.get("suite_sha256")}
     if not isinstance(seal, dict):
         return SealFinding(False, "exploratory: the manifest says sealed and holds no seal")
-    if hashes != {seal.get("sha256")}:
+    if not suite_sha256(suite) == run.manifest.get("suite_sha256") == seal.get("sha256"):
         return SealFinding(False, "exploratory: the suite of this run is not the one that was sealed")
     if not _before(seal.get("sealed_utc"), run.manifest.get("started_utc")):
         return SealFinding(False, "exploratory: the seal is not older than the run")

@@ -218,3 +218,12 @@ def test_a_step_whose_numbers_cannot_be_is_said(run: Path) -> None:
     write_lines(run / "steps/fast.r0.jsonl", [step(0, 0.0, 2), step(1, 0.1, 2, end_s=-1.0)])
     found = read_run(run)
     assert found.steps("fast", 0) == ([], "steps/fast.r0.jsonl: holds times or counts that cannot be")
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [], None, 5])
+@pytest.mark.parametrize("name", ["sha256", "sealed_utc"])
+def test_a_seal_of_other_types_seals_nothing(run: Path, name: str, value: object) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["seal"]["seal"][name] = value
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert not judge_run(run).gated
