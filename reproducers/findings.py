@@ -9,6 +9,7 @@ from enum import StrEnum
 from reports.judgement import Interval, Judgement
 from reports.reproduction import ReproductionVerdict
 
+NOT_APPLIED = "policy not applied"  # how reports.step_series begins its reason
 NEEDS = "needs two whole, valid repeats of every arm"
 
 
@@ -56,14 +57,30 @@ def _shown(interval: Interval) -> str:
 def verdict(
     judgement: Judgement, findings: Sequence[Finding], symptom: str | None = None
 ) -> ReproductionVerdict:
-    """Reproduced: every finding is met. Not reproduced: one is refuted. Invalid: a cell in them is.
+    """Reproduced: every finding is met. Not reproduced: one is refuted. Invalid: they decide nothing, and
+    some cells were spoiled; or a policy was not applied, so that its arm is not what it is called.
 
-    `symptom`: words of a reason for which the judge calls a cell invalid, and which is what is looked for.
+    Findings over throughputs rest on whole repeats without a spoiled cell. `symptom`: words of a reason for
+    which the judge calls a cell invalid, and which is what is looked for; any other reason then spoils all.
     """
     reasons = [reason for cell in judgement.cells for reason in cell.invalid]
-    if any(symptom is None or symptom not in reason for reason in reasons):
+    fatal = [
+        reason for reason in reasons if (NOT_APPLIED in reason if symptom is None else symptom not in reason)
+    ]
+    if fatal:
         return ReproductionVerdict.INVALID
     states = {finding.state for finding in findings}
     if State.REFUTED in states:
         return ReproductionVerdict.NOT_REPRODUCED
-    return ReproductionVerdict.REPRODUCED if states == {State.MET} else ReproductionVerdict.INCONCLUSIVE
+    if states == {State.MET}:
+        return ReproductionVerdict.REPRODUCED
+    return ReproductionVerdict.INVALID if reasons and symptom is None else ReproductionVerdict.INCONCLUSIVE
+
+
+def left_out(judgement: Judgement) -> tuple[str, ...]:
+    """A sentence about what the findings do without; none when every cell is valid."""
+    spoiled = [f"{cell.arm} c={cell.concurrency}" for cell in judgement.cells if cell.invalid]
+    if not spoiled:
+        return ()
+    shown = ", ".join(spoiled[:4]) + (f" and {len(spoiled) - 4} more" if len(spoiled) > 4 else "")
+    return (f"left out whole: repeats with a spoiled cell ({shown})",)

@@ -135,11 +135,11 @@ def test_a_suite_altered_after_sealing_is_not_gated(tmp_path: Path) -> None:
     assert "not the one that was sealed" in judgement.seal
 
 
-def _replace_cell(run: Path, of: Suite, arm: str, **change: object) -> None:
-    """Rewrite cells.jsonl with every cell of `arm` changed."""
+def _replace_cell(run: Path, of: Suite, arm: str, repeat: int | None = None, **change: object) -> None:
+    """Rewrite cells.jsonl with every cell of `arm` changed, or those of one repeat."""
     rows = [json.loads(line) for line in (run / "cells.jsonl").read_text().splitlines()]
     for row in rows:
-        if row["arm"] == arm:
+        if row["arm"] == arm and repeat in (None, row["repeat"]):
             row.update(change)
     (run / "cells.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -339,12 +339,13 @@ def test_depth_traces_split_one_engine_by_windows(tmp_path: Path) -> None:
     assert [trace.depth_executed for trace in traces] == [(1, 2), (5, 6)]
 
 
-def test_throughputs_leave_invalid_cells_out(tmp_path: Path) -> None:
+def test_throughputs_leave_repeats_with_an_invalid_cell_out_whole(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", suite(points=(2,)), FAST)
     found = read_throughputs(run)
     assert len(found.tokens_per_s) == 6
-    _replace_cell(run, suite(), "fast", invalid=["throttled"])
-    assert {key.arm for key in read_throughputs(run).tokens_per_s} == {"off"}
+    _replace_cell(run, suite(), "fast", invalid=["throttled"], repeat=1)
+    left = read_throughputs(run).tokens_per_s
+    assert {(key.arm, key.repeat) for key in left} == {(a, r) for a in ("off", "fast") for r in (0, 2)}
 
 
 @pytest.mark.parametrize(

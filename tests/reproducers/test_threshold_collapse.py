@@ -67,8 +67,22 @@ def test_a_healthy_schedule_is_not_reproduced() -> None:
     assert verdict(fixed=1.2, below=1.2, above=1.1) is ReproductionVerdict.NOT_REPRODUCED
 
 
-def test_an_invalid_cell_spoils_the_verdict() -> None:
-    summary = assess(judgement(invalid=("the client was late",)), throughputs(1.2, 0.9, 0.3))
+def test_a_spoiled_repeat_is_left_out_and_said() -> None:
+    """The repeats that remain decide; the sentence names the cell."""
+    rates = {key: rate for key, rate in throughputs(1.2, 0.9, 0.3).tokens_per_s.items() if key.repeat != 0}
+    summary = assess(judgement(invalid=("repeat 0: the client was late",)), Throughputs(rates))
+    assert summary.verdict is ReproductionVerdict.REPRODUCED
+    assert summary.evidence[-1] == "left out whole: repeats with a spoiled cell (schedule c=16)"
+
+
+def test_too_few_clean_repeats_are_invalid() -> None:
+    rates = {key: rate for key, rate in throughputs(1.2, 0.9, 0.3).tokens_per_s.items() if key.repeat == 2}
+    summary = assess(judgement(invalid=("repeat 0: the client was late",)), Throughputs(rates))
+    assert summary.verdict is ReproductionVerdict.INVALID
+
+
+def test_a_policy_that_was_not_applied_is_invalid_whatever_the_figures() -> None:
+    summary = assess(judgement(invalid=("repeat 0: policy not applied: ...",)), throughputs(1.2, 0.9, 0.3))
     assert summary.verdict is ReproductionVerdict.INVALID
 
 
