@@ -286,8 +286,6 @@ def test_the_script_is_the_verb(tmp_path: Path) -> None:
         sys.executable,
         "-m",
         "reproducers.threshold_collapse",
-        "--repeats",
-        "2",
         "--clock",
         "virtual",
         "--out",

@@ -186,7 +186,7 @@ ARM = Arm("off", "off")
 
 
 def test_registry_builds_both_kinds() -> None:
-    assert set(ENGINES) == {"embedded", "openai"}
+    assert set(ENGINES) == {"embedded", "vllm", "openai"}
     build_engine(EngineSpec("embedded", profile=PROFILE), ARM)
     build_engine(EngineSpec("openai"), Arm("off", "off", url="http://a:1"))
     build_engine(EngineSpec("openai", url="http://a:1"))
@@ -196,7 +196,7 @@ def test_registry_builds_both_kinds() -> None:
     ("spec", "words"),
     [
         (EngineSpec("embeded", profile=PROFILE), "did you mean 'embedded'"),
-        (EngineSpec("zzz"), "known: embedded, openai"),
+        (EngineSpec("zzz"), "known: embedded, vllm, openai"),
         (EngineSpec("embedded"), "no profile"),
         (EngineSpec("openai"), "arm 'off' has no url"),
         (EngineSpec("openai", url="nope"), "not an http"),
