@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from loadgen.records import Outcome, RequestRecord
+from reports.by_repeat import values_by_repeat
 from reports.interval import share_interval
 from reports.judgement import CellFigures, Interval
 from reports.metrics import (
@@ -69,6 +70,7 @@ def cell_result(measured_cell: Measured, baseline: Measured | None, suite: Suite
         invalid=_invalid(pool),
         notes=_notes(pool, own, suite),
         points=_points(own, counts, pool, suite.load.mode),
+        by_repeat=values_by_repeat(pool, suite.load.mode),
     )
     samples = {name: statistic.samples for name, statistic in own.items()}
     done = counts.get(Outcome.DONE, 0)

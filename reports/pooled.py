@@ -1,4 +1,4 @@
-"""One ratio over several concurrencies: geometric mean of paired cells, Student's interval over repeats."""
+"""One figure over several concurrencies: means and paired ratios, Student's interval over repeats."""
 
 from __future__ import annotations
 
@@ -8,15 +8,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.records import CellKey
-from reports.judgement import Interval
+from reports.judgement import Interval, Judgement
 
 
 @dataclass(frozen=True, slots=True)
-class Throughputs:
-    """Output tokens/s of every valid cell of a run; a cell that is invalid or has no tokens is not in it."""
+class RepeatFigures:
+    """One metric: its value in every cell and repeat; a repeat that something spoiled is not in it."""
 
-    tokens_per_s: Mapping[CellKey, float]
+    values: Mapping[CellKey, float]
     confidence: float = 0.95
+
+    def of(self, arm: str, concurrency: int) -> tuple[float, ...]:
+        """The values of one cell, in the order of the repeats: a distribution over runs."""
+        found = {
+            key.repeat: value
+            for key, value in self.values.items()
+            if (key.arm, key.concurrency) == (arm, concurrency)
+        }
+        return tuple(found[repeat] for repeat in sorted(found))
+
+    def mean(self, arm: str, concurrencies: Iterable[int]) -> Interval | None:
+        """Mean over `concurrencies`, interval over the repeats that have them all; None below two."""
+        wanted = tuple(concurrencies)
+        rows = [
+            [self.values.get(CellKey(arm, concurrency, repeat)) for concurrency in wanted]
+            for repeat in sorted({key.repeat for key in self.values})
+        ]
+        whole = [[value for value in row if value is not None] for row in rows]
+        return interval_of_mean(
+            [float(np.mean(row)) for row in whole if row and len(row) == len(wanted)], self.confidence
+        )
 
     def ratio(self, arm: str, to: str, concurrencies: Iterable[int]) -> Interval | None:
         """Geometric mean over `concurrencies` of arm / to, paired by repeat; None without pairs."""
@@ -38,11 +59,11 @@ class Throughputs:
     def _by_repeat(self, arm: str, to: str, concurrencies: Sequence[int]) -> dict[int, float]:
         """Repeat -> mean log ratio; a repeat counts only when it has every concurrency of both arms."""
         logs: dict[int, float] = {}
-        for repeat in sorted({key.repeat for key in self.tokens_per_s}):
+        for repeat in sorted({key.repeat for key in self.values}):
             pairs = [
                 (
-                    self.tokens_per_s.get(CellKey(arm, concurrency, repeat)),
-                    self.tokens_per_s.get(CellKey(to, concurrency, repeat)),
+                    self.values.get(CellKey(arm, concurrency, repeat)),
+                    self.values.get(CellKey(to, concurrency, repeat)),
                 )
                 for concurrency in concurrencies
             ]
@@ -53,15 +74,46 @@ class Throughputs:
         return logs
 
 
-def interval_of_logs(logs: Sequence[float], confidence: float) -> Interval | None:
-    """exp of Student's t interval of the mean of `logs`; None below two values, which show no spread."""
+class Throughputs(RepeatFigures):
+    """Output tokens/s of every valid cell of a run; a cell that is invalid or has no tokens is not in it."""
+
+    __slots__ = ()
+
+    @property
+    def tokens_per_s(self) -> Mapping[CellKey, float]:
+        return self.values
+
+
+def repeat_figures(judgement: Judgement, metric: str, confidence: float = 0.95) -> RepeatFigures:
+    """Any other metric of `CellFigures.by_repeat`; a repeat with a spoiled cell is left out whole, as it is
+    from throughputs (docs/decisions/0007)."""
+    cells = judgement.cells
+    known = {repeat for cell in cells for repeat in cell.by_repeat}
+    whole = [repeat for repeat in known if all(repeat in cell.by_repeat for cell in cells)]
+    return RepeatFigures(
+        {
+            CellKey(cell.arm, cell.concurrency, repeat): cell.by_repeat[repeat][metric]
+            for cell in cells
+            for repeat in whole
+            if metric in cell.by_repeat[repeat]
+        },
+        confidence,
+    )
+
+
+def interval_of_mean(values: Sequence[float], confidence: float) -> Interval | None:
+    """Student's t interval of the mean; None below two values, which show no spread."""
     from scipy.special import stdtrit  # slow to import
 
-    if len(logs) < 2:
+    if len(values) < 2:
         return None
-    values = np.asarray(logs, dtype=np.float64)
-    half = (
-        float(stdtrit(len(values) - 1, 0.5 + confidence / 2)) * float(values.std(ddof=1)) / len(values) ** 0.5
-    )
-    mean = float(values.mean())
-    return Interval(float(np.exp(mean - half)), float(np.exp(mean)), float(np.exp(mean + half)))
+    taken = np.asarray(values, dtype=np.float64)
+    half = float(stdtrit(len(taken) - 1, 0.5 + confidence / 2)) * float(taken.std(ddof=1)) / len(taken) ** 0.5
+    mean = float(taken.mean())
+    return Interval(mean - half, mean, mean + half)
+
+
+def interval_of_logs(logs: Sequence[float], confidence: float) -> Interval | None:
+    """exp of Student's t interval of the mean of `logs`; None below two values."""
+    found = interval_of_mean(logs, confidence)
+    return found and Interval(*(float(np.exp(edge)) for edge in (found.low, found.point, found.high)))
