@@ -12,11 +12,16 @@ JITTER = (0.995, 1.0, 1.005)  # over three repeats
 
 
 def cell(
-    arm: str, concurrency: int, points: Mapping[str, float] | None = None, invalid: tuple[str, ...] = ()
+    arm: str,
+    concurrency: int,
+    points: Mapping[str, float] | None = None,
+    invalid: tuple[str, ...] = (),
+    by_repeat: Mapping[int, dict[str, float]] | None = None,
 ) -> CellFigures:
     return CellFigures(
-        arm, concurrency, len(JITTER), {"done": 3}, {}, {}, {}, (), None, invalid, points=dict(points or {})
-    )
+        arm, concurrency, len(JITTER), {"done": 3}, {}, {}, {}, (), None, invalid,
+        points=dict(points or {}), by_repeat=dict(by_repeat or {}),
+    )  # fmt: skip
 
 
 def judgement(cells: Sequence[CellFigures]) -> Judgement:
