@@ -2,7 +2,8 @@
 
 Draft token t of a request's output passes with probability sigmoid(theta[class, p] + u + d + s * log2(B)):
 p its position in the block, u the request's own offset, d a stationary AR(1) offset held over cells of
-drift_tokens / 8 output tokens, s the batch slope, B the decoding batch (published rates hold at B = 1). Its
+drift_tokens / 8 output tokens, s the batch slope, B the decoding batch (published rates hold at B = 1; with a
+knee B stands for the step's tokens over the knee's). Its
 uniform draw belongs to (request, t) alone: a request meets the same luck whoever runs beside it and whatever
 depth was chosen before.
 """
@@ -79,9 +80,14 @@ class AcceptanceProcess:
         """Logits (B, depth) of conditional acceptance; `offsets` (B,) = u + d."""
         logits: FloatArray = self._theta_to[depth].take(class_index, axis=0)
         if self._spec.batch_slope:
-            offsets = offsets + self._spec.batch_slope * math.log2(max(len(offsets), 1))
+            offsets = offsets + self._spec.batch_slope * self._doublings(len(offsets), depth)
         logits += offsets[:, None]
         return logits
+
+    def _doublings(self, batch: int, depth: int) -> float:
+        """Of the batch above one request, or of its tokens above the knee."""
+        knee = self._spec.batch_knee_tokens
+        return math.log2(max(batch * (depth + 1) / knee if knee else batch, 1.0))
 
     def accepted(self, keys: KeyArray, emitted: IntArray, logits: FloatArray, windows: IntArray) -> IntArray:
         """Accepted drafts (B,): how many of the first `windows` drafts pass in a row.

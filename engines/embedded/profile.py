@@ -18,7 +18,7 @@ from governors.profile import Binding, ProfileError
 __all__ = ["EngineProfile", "ProfileError", "apply_options", "load_profile", "profile_names"]
 
 PROFILES = Path(__file__).parent / "profiles"
-_OVERRIDABLE = ("acceptance", "host", "penalties", "scheduler")
+_OVERRIDABLE = ("acceptance", "hardware", "host", "penalties", "scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def _check_sources(table: Mapping[str, object], sources: Mapping[str, str]) -> N
 
 
 def apply_options(profile: EngineProfile, options: Mapping[str, object]) -> EngineProfile:
-    """`profile` with overrides: `k_max`, a scheduler knob (`max_num_seqs`, `kv_blocks`, ...), or a table
-    `penalties`, `host`, `acceptance`, `scheduler` of constants to replace. Raises ProfileError."""
+    """`profile` with overrides: `k_max`, a scheduler knob (`max_num_seqs`, `kv_blocks`, ...), or a table of
+    constants to replace: `penalties`, `host`, `hardware`, `acceptance`, `scheduler`. Raises ProfileError."""
     knobs = {knob.name for knob in dataclasses.fields(SchedulerSpec)}
     flat = {name: value for name, value in options.items() if name in knobs}
     tables: dict[str, object] = {"scheduler": flat} if flat else {}

@@ -177,18 +177,19 @@ class RooflineCost:
         self._level = HostLevel(profile.host, seed)
         self._sync = profile.penalties.zero_depth_sync
         self._switch_s = profile.penalties.depth_switch_cost_s
+        self._round_s = profile.penalties.speculative_round_s
 
     def cost(self, shape: StepShape) -> StepCost:
         """One step, host level drawn; `target_s` and `draft_s` are the device's, the rest the host's."""
         mode, target_s, draft_s, host_s = self._parts(shape)
-        step_s = self._level.step_s(target_s + draft_s, host_s) + self._switch(shape)
+        step_s = self._level.step_s(target_s + draft_s, host_s) + self._fixed_s(shape)
         self._level.advance(step_s)
         return StepCost(target_s, draft_s, step_s, mode)
 
     def expected(self, shape: StepShape) -> StepCost:
         """The same with `step_s` averaged over the host's level; draws nothing."""
         mode, target_s, draft_s, host_s = self._parts(shape)
-        step_s = self._level.expected_step_s(target_s + draft_s, host_s) + self._switch(shape)
+        step_s = self._level.expected_step_s(target_s + draft_s, host_s) + self._fixed_s(shape)
         return StepCost(target_s, draft_s, step_s, mode)
 
     def _parts(self, shape: StepShape) -> tuple[GraphMode, float, float, float]:
@@ -221,8 +222,9 @@ class RooflineCost:
             return first_s
         return first_s + (forwards - 1) * self._drafter.seconds(requests, requests, context)
 
-    def _switch(self, shape: StepShape) -> float:
-        return self._switch_s if shape.depth_changed else 0.0
+    def _fixed_s(self, shape: StepShape) -> float:
+        verifies = shape.decode_tokens > shape.decode_requests
+        return self._switch_s * shape.depth_changed + self._round_s * verifies
 
 
 def expected_maximum_s(device_s: float, host_s: float, level_sd: float) -> float:

@@ -39,6 +39,8 @@ class AcceptanceSpec:
     drift       sd of the stationary AR(1) offset within a request, in logits
     drift_tokens  correlation length of that drift, in output tokens
     batch_slope   change of the logit per doubling of the decoding batch (0 = independent of the batch)
+    batch_knee_tokens  0: doublings count from one request; n: from n tokens a step, batch x (K+1); below them
+                  acceptance does not feel the batch (llama.cpp#27117: clean at 4, K=1 recovers at 16)
     confidence  None = the drafter has no confidence head; observations then carry NaN
     """
 
@@ -47,6 +49,7 @@ class AcceptanceSpec:
     drift: float = 0.0
     drift_tokens: float = 100.0
     batch_slope: float = 0.0
+    batch_knee_tokens: int = 0
     confidence: ConfidenceSpec | None = None
 
 
@@ -59,6 +62,7 @@ class PenaltySpec:
     piecewise_downgrade  a governor that may change K turns FULL graphs into PIECEWISE (vllm#49548)
     zero_depth_sync      at K=0 the drafter still runs one forward, to keep its state
     depth_switch_cost_s  host time for each change of the executed depth
+    speculative_round_s  time that a step which verifies drafts takes on top, whatever it holds (vllm#44697)
     lookahead_static     KV lookahead is reserved for k_max, not for the depth in force
     policy_ignored       the depth that the drafter runs whatever the governor chose; None = policy applied
     drafter_starvation   factor on conditional acceptance after a depth-0 phase without sync, until the
@@ -70,6 +74,7 @@ class PenaltySpec:
     piecewise_downgrade: bool = False
     zero_depth_sync: bool = False
     depth_switch_cost_s: float = 0.0
+    speculative_round_s: float = 0.0
     lookahead_static: bool = False
     policy_ignored: int | None = None
     drafter_starvation: float = 1.0

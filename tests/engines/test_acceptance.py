@@ -195,6 +195,19 @@ def test_the_batch_slope_is_in_logits_a_doubling() -> None:
     assert (eight[0] - alone[0]).tolist() == pytest.approx([-0.75, -0.75])
 
 
+def test_a_knee_counts_doublings_of_the_step_s_tokens_above_it() -> None:
+    """4 requests at K=4 are 20 tokens; at K=1 it takes 10 requests to hold as many (llama.cpp#27117)."""
+    spec = AcceptanceSpec({"default": CURVE}, batch_slope=-0.5, batch_knee_tokens=20)
+    process = AcceptanceProcess(spec, k_max=4, seed=3)
+
+    def shift(batch: int, depth: int) -> float:
+        rows = process.logits(np.zeros(batch, dtype=np.int64), np.zeros(batch), depth)
+        return float(rows[0, 0] - process_of().logits(np.zeros(1, dtype=np.int64), np.zeros(1), depth)[0, 0])
+
+    assert [shift(batch, 4) for batch in (1, 4, 8, 16)] == pytest.approx([0.0, 0.0, -0.5, -1.0])
+    assert [shift(batch, 1) for batch in (4, 10, 20)] == pytest.approx([0.0, 0.0, -0.5])
+
+
 def test_starved_rows_alone_are_multiplied() -> None:
     logits = np.array([[0.0, 1.0], [0.0, 1.0]])
     out = sigmoid(starved_logits(logits, np.array([0, 1]), 0.1))

@@ -318,7 +318,8 @@ class TestOptions:
             ({"k_max": "2"}, "option k_max = '2': not a whole number"),
             ({"max_num_seqs": -1}, "scheduler.max_num_seqs = -1"),
             ({"host": {"step_s": float("nan")}}, "not a finite number"),
-            ({"hardware": {"flops_per_s": 1}}, "option 'hardware': no such engine option"),
+            ({"target": {"overhead_s": 1}}, "option 'target': no such engine option"),
+            ({"hardware": {"flops_per_s": 1e18}}, "hardware.flops_per_s = 1e+18: above the roof"),
         ],
     )
     def test_wrong_options_are_refused(

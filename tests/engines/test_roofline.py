@@ -142,6 +142,7 @@ class TestPenalties:
             ({"piecewise_downgrade": True}, {3, 4}),
             ({"zero_depth_sync": True}, {1, 4, 8}),
             ({"depth_switch_cost_s": 0.5}, {5}),
+            ({"speculative_round_s": 0.5}, {2, 3, 5, 6, 7}),
             ({"lookahead_static": True}, set()),
             ({"policy_ignored": 2}, set()),
             ({"drafter_starvation": 0.1}, set()),
