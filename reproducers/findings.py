@@ -42,6 +42,14 @@ def below(claim: str, interval: Interval | None, bar: float) -> Finding:
     return Finding(state, claim, f"{_shown(interval)}, bar < {bar:g}")
 
 
+def above(claim: str, interval: Interval | None, bar: float) -> Finding:
+    """Met when the whole interval is above the bar, refuted when it is wholly at or below it."""
+    if interval is None:
+        return Finding(State.OPEN, claim, NEEDS)
+    state = State.MET if interval.low > bar else State.REFUTED if interval.high <= bar else State.OPEN
+    return Finding(state, claim, f"{_shown(interval)}, bar > {bar:g}")
+
+
 def within(claim: str, interval: Interval | None, low: float, high: float) -> Finding:
     """A control: met when the whole interval lies in low..high. Never refuted: else it decides nothing."""
     if interval is None:
