@@ -58,8 +58,13 @@ class SurvivalModel:
         return Survival(table, drafts, blind)
 
     def _fallback(self, history: AcceptanceHistory) -> FloatArray:
-        reached, accepted, weight = history.reached, history.accepted, self._weight
-        batch = (accepted.sum(axis=0) + weight * self._prior) / (reached.sum(axis=0) + weight)
-        estimate: FloatArray = accepted + weight * batch
-        estimate /= reached + weight
-        return estimate
+        reached, accepted = history.reached.astype(np.float64), history.accepted.astype(np.float64)
+        weight, all_rows = (
+            self._weight,
+            np.ones(len(reached)),
+        )  # a product sums columns twice as fast as sum()
+        batch = (all_rows @ accepted + weight * self._prior) / (all_rows @ reached + weight)
+        accepted += weight * batch
+        reached += weight
+        accepted /= reached
+        return accepted

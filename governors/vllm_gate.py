@@ -183,7 +183,9 @@ class Gate:
             self.seat.note(UNSEEN)
         if self.telemetry and self.journal.open:
             course.step.output = None  # the row may wait a while, and needs none of it
-            self.journal.append(partial(course.row, self.seat.faults, self.seat.take_note()))
+            self.journal.append(
+                partial(course.row, self._facts.limits.k_max, self.seat.faults, self.seat.take_note())
+            )
 
     def _guarded(self, run: Callable[..., Any], *args: Any) -> Any:
         try:

@@ -184,14 +184,16 @@ def apply_windows(step: ScheduledStep, windows: IntArray, placeholders: bool = F
     whole = places if step.decoding is None else step.decoding[places]
     ids = step.ids if len(whole) == len(step.ids) else [step.ids[place] for place in whole.tolist()]
     drafts, numbers = step.output.scheduled_spec_decode_tokens, step.output.num_scheduled_tokens
-    numbers.update(zip(ids, (verified[places] + 1).tolist(), strict=True))
+    numbers.update(zip(ids, [window + 1 for window in kept], strict=True))
     if placeholders:
-        cuts = [_BLANKS[window] for window in kept]
+        cuts = list(map(_BLANKS.__getitem__, kept))
     else:
         cuts = list(map(getitem, map(drafts.__getitem__, ids), map(slice, kept)))
     drafts.update(zip(ids, cuts, strict=True))
-    for place in np.flatnonzero(verified[places] == 0).tolist():
-        del drafts[ids[place]]  # vLLM leaves out requests without drafts
+    if 0 in kept:
+        for request_id, window in zip(ids, kept, strict=True):
+            if not window:
+                del drafts[request_id]  # vLLM leaves out requests without drafts
     step.output.total_num_scheduled_tokens -= int(step.drafted.sum() - verified.sum())
     step.verified = verified
 

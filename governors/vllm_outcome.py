@@ -17,15 +17,15 @@ from governors.vllm_seat import Sitter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verified:
-    """Over the decoding requests of a step, int64: `verified` drafts and of those `accepted`.
+    """Over the decoding requests of a step, int64: `verified` drafts, of those `accepted`, and positions
+    `reached` (one more than accepted, where a draft was rejected).
 
     A request that ended before its output came is not counted (both 0), as in vLLM's own counters.
     """
 
     verified: IntArray
     accepted: IntArray
-    reached_by_position: IntArray
-    accepted_by_position: IntArray
+    reached: IntArray
     sampled: int
 
 
@@ -61,13 +61,7 @@ class OutcomeReader:
             np.maximum(accepted, 0, out=accepted)
         reached = np.minimum(accepted + 1, verified)
         table.book(step.decoding_rows, reached, accepted)
-        return Verified(
-            verified,
-            accepted,
-            _by_position(reached, table.k_max),
-            _by_position(accepted, table.k_max),
-            int(sampled.sum()),
-        )
+        return Verified(verified, accepted, reached, int(sampled.sum()))
 
     def _sampled(self, step: ScheduledStep, output: Any) -> IntArray:
         """Tokens that came out of each request of the step."""
@@ -146,7 +140,7 @@ class StepCourse:
             prefill_tokens=self.step.prefill_tokens,
         )
 
-    def row(self, faults: int, note: str | None) -> dict[str, object]:
+    def row(self, k_max: int, faults: int, note: str | None) -> dict[str, object]:
         """The fields of a StepRecord; arrays where it has tuples. Slow: for the journal's thread."""
         assert self.verified is not None
         step, seen = self.step, self.verified
@@ -166,8 +160,8 @@ class StepCourse:
             "verified": seen.verified.sum(),
             "accepted": seen.accepted.sum(),
             "emitted": self.emitted,
-            "reached_by_position": seen.reached_by_position,
-            "accepted_by_position": seen.accepted_by_position,
+            "reached_by_position": _by_position(seen.reached, k_max),
+            "accepted_by_position": _by_position(seen.accepted, k_max),
             "target_s": self.target_s,
             "draft_s": self.draft_s,
             "step_s": self.step_s,

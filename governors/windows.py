@@ -26,8 +26,9 @@ def clamp(decision: DepthDecision, observation: StepObservation) -> tuple[IntArr
 
 def _windows(windows: object, observation: StepObservation) -> IntArray | int:
     batch = observation.batch
+    k_max = observation.limits.k_max
     if isinstance(windows, int | np.integer) and not isinstance(windows, bool):
-        return int(windows)
+        return min(max(int(windows), 0), k_max)  # numpy takes no integer beyond 64 bits
     if not isinstance(windows, np.ndarray):
         raise _fault(observation, "windows", windows, f"one integer or an int64 array of shape ({batch},)")
     if windows.shape != (batch,):
@@ -38,6 +39,8 @@ def _windows(windows: object, observation: StepObservation) -> IntArray | int:
         raise _fault(
             observation, "windows.dtype", windows.dtype, "integers; round or replace NaN before deciding"
         )
+    if windows.dtype.kind == "u":
+        windows = np.minimum(windows, min(k_max, np.iinfo(windows.dtype).max))  # before it wraps to a sign
     return windows.astype(np.int64, copy=False)
 
 
