@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from reproducers import policy_not_applied, threshold_collapse, zero_depth_tax
+from reproducers import (
+    crossover_strix,
+    policy_not_applied,
+    threshold_collapse,
+    zero_depth_tax,
+)
 from reproducers.contract import Reproducer
 
 REPRODUCERS: dict[str, Reproducer] = {
+    "crossover-strix": crossover_strix.REPRODUCER,
     "policy-not-applied": policy_not_applied.REPRODUCER,
     "threshold-collapse": threshold_collapse.REPRODUCER,
     "zero-depth-tax": zero_depth_tax.REPRODUCER,
