@@ -74,6 +74,9 @@ ARMS: dict[str, Arm] = {
     **_telemetry("full"),
     **_telemetry("b_full"),
     "trimmed@k2": Arm("k2", "dspark_argmax", profile="full"),
+    "off_eager": Arm("off_eager"),
+    "k2full": Arm("k2full"),
+    **_governed("eager", "@eager"),
 }
 
 
@@ -117,6 +120,11 @@ CAUSES = (
     *("off", "off_pw", "fixed0@armed", "fixed0@full", "schedule@armed", "schedule@full", "k2", "fixed2@full"),
     *("zero_skip@armed", "zero_skip@full", "zero_look0@armed", "schedule_decodes@armed"),
 )
+MODES = (
+    *("off", "off_eager", "k2", "k2full", "fixed2@full", "fixed2@armed", "fixed2@eager"),
+    *("fixed0@full", "fixed0@armed", "fixed0@eager", "schedule@full", "schedule@armed", "schedule@eager"),
+)
+MODELS = ("off", "k2", "fixed4@full", "schedule@full", "goodput@full", "dspark@full", "dspark_rest@full")
 PLANS: dict[str, Plan] = {
     "smoke": Plan(
         (
@@ -159,6 +167,9 @@ PLANS: dict[str, Plan] = {
         requests=4,
     ),
     "overhead": Plan((), (8, 64, 256), (short(),), bursts={8: 2}),
+    "modes": Plan(MODES, (1, 5, 8, 16), (short(),)),
+    "refit": Plan(tuple(f"fixed{k}@full" for k in range(5)), ALL_LOADS, (short(48),)),
+    "models": Plan(MODELS, ALL_LOADS, (short(),)),
     "eight": Plan(
         (
             *("b_off", "b_k2", "b_fixed0@armed", "b_fixed2@armed", "b_schedule@armed"),

@@ -13,6 +13,7 @@ from ci.h200.servers import ACCEPTANCE, SERVERS, Place
 from governors.profile import Binding, Profile
 
 ENOUGH = 5  # steps behind each figure
+FITS = ("fit", "refit")
 Cell = tuple[int, int]  # batch, depth
 
 
@@ -33,7 +34,7 @@ def profile_of(
     windows = [
         (row["window_start_s"], row["window_end_s"], row["concurrency"], ARMS[row["arm"]].options["depth"])
         for row in cells
-        if row["server"] == server and row["plan"] == "fit"
+        if row["server"] == server and row["plan"] in FITS
     ]
     step_s: dict[Cell, list[float]] = defaultdict(list)
     draft_s: dict[Cell, list[float]] = defaultdict(list)

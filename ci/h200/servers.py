@@ -21,6 +21,7 @@ class Server:
     schedule   num_speculative_tokens_per_batch_size; None = not armed
     unarmed_depth  the plugin changes K though no schedule is armed, so that no graph mode is overridden
     graphs     cudagraph_mode, None = vLLM's default (FULL_AND_PIECEWISE)
+    eager      no graphs and no compilation
     runner     1 or 2: vLLM's model runner
     """
 
@@ -30,6 +31,7 @@ class Server:
     schedule: tuple[tuple[int, int, int], ...] | None = None
     unarmed_depth: bool = False
     graphs: str | None = None
+    eager: bool = False
     runner: int = 1
     kv_gib: float = 10.0
 
@@ -64,11 +66,16 @@ SERVERS: dict[str, Server] = {
         *_shape("q8b", 10.0, "b_"),
         Server("v2", depth=4, schedule=EVERY_DEPTH, runner=2),
         Server("default", depth=4),
+        Server("off_eager", eager=True, kv_gib=4.0),
+        Server("eager", depth=4, schedule=EVERY_DEPTH, eager=True, kv_gib=4.0),
+        Server("k2full", depth=2, graphs="FULL", kv_gib=4.0),
     )
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "main": ("off", "armed", "full", "k2", "v2", "off_pw"),
     "eight": ("b_off", "b_armed", "b_full", "b_k2"),
+    "modes": ("off", "armed", "full", "k2", "off_eager", "eager", "k2full"),
+    "one": ("full",),
 }
 
 
@@ -98,6 +105,8 @@ def command(server: Server, place: Place) -> list[str]:
     words += ["--gpu-memory-utilization", "0.05", "--kv-cache-memory-bytes", str(int(server.kv_gib * GIB))]
     words += ["--no-enable-prefix-caching", "--stream-interval", "8", "--disable-uvicorn-access-log"]
     words += ["--kernel-config", '{"enable_flashinfer_autotune":false,"enable_cutedsl_warmup":false}']
+    if server.eager:
+        words += ["--enforce-eager"]
     if server.graphs:
         words += ["--compilation-config", json.dumps({"cudagraph_mode": server.graphs})]
     if server.depth is not None:

@@ -151,7 +151,7 @@ def ratio_rows(cells: Iterable[Row]) -> list[Row]:
 
 
 def overhead_rows(cells: Iterable[Row]) -> list[Row]:
-    """Throughput with telemetry on over off, of neighbours in the order 0 1 1 0 1 0."""
+    """Throughput with telemetry on over off, of neighbours in the order 0 1 1 0 1 0; last, by server."""
     found: dict[tuple[Any, ...], dict[tuple[int, int], dict[int, float]]] = defaultdict(
         lambda: defaultdict(dict)
     )
@@ -160,11 +160,16 @@ def overhead_rows(cells: Iterable[Row]) -> list[Row]:
             on, rest = int(cell["arm"][len("telemetry")]), cell["arm"].partition("_k")[2]
             number, position = divmod(cell["repeat"], 6)
             found[rest, cell["concurrency"]][number, position // 2][on] = cell["tokens_per_s"]
-    rows = []
+    rows: list[Row] = []
+    by_server: dict[str, list[float]] = defaultdict(list)
     for (arm, load), pairs in sorted(found.items()):
         logs = [float(np.log(pair[1] / pair[0])) for pair in pairs.values() if len(pair) == 2]
         rows.append(_ratio("overhead", f"telemetry on, K{arm}", "off", str(load), logs))
-    return rows
+        by_server[str(arm).partition("@")[2]] += logs
+    pooled = (
+        _ratio("overhead", f"telemetry on@{name}", "off", "all", logs) for name, logs in by_server.items()
+    )
+    return [*rows, *pooled]
 
 
 def _place(plan: str) -> Any:

@@ -138,8 +138,9 @@ def test_overhead_pairs_neighbours_of_the_order() -> None:
         | {"repeat": place, "tokens_per_s": speeds[place]}
         for place, on in enumerate((0, 1, 1, 0, 1, 0))
     ]
-    (row,) = overhead_rows(cells)
+    row, whole = overhead_rows(cells)
     assert (row["rounds"], row["ratio"], row["low"], row["high"]) == (3, 0.99, 0.99, 0.99)
+    assert (whole["concurrency"], whole["rounds"], whole["ratio"]) == ("all", 3, 0.99)
 
 
 def test_step_figures_take_medians_where_the_whole_load_decodes() -> None:
