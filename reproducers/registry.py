@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reproducers import (
+    amplification,
     crossover_strix,
     policy_not_applied,
     threshold_collapse,
@@ -11,6 +12,7 @@ from reproducers import (
 from reproducers.contract import Reproducer
 
 REPRODUCERS: dict[str, Reproducer] = {
+    "amplification": amplification.REPRODUCER,
     "crossover-strix": crossover_strix.REPRODUCER,
     "policy-not-applied": policy_not_applied.REPRODUCER,
     "threshold-collapse": threshold_collapse.REPRODUCER,
