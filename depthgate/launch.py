@@ -9,8 +9,9 @@ from pathlib import Path
 from depthgate.engine_choice import on_engine
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
-from depthgate.plan import RunPlan, new_run_dir, on_one_arm, on_profile, on_urls
+from depthgate.plan import RunPlan, make_run_dir, new_run_dir, on_one_arm, on_profile, on_urls
 from loadgen.traffic import TrafficMix
+from reproducers.contract import Control
 from suites.canonical import content, suite_sha256
 from suites.locate import find_suite
 from suites.model import EngineSpec, Suite
@@ -20,17 +21,21 @@ from suites.seal import SealState, SealStatus, check_seal
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the command line changes of a suite; any change makes the run exploratory."""
+    """What the command line changes of a suite; any change makes the run exploratory.
+
+    `control`: of a reproducer, which takes the cause away before anything else is changed.
+    """
 
     profile: str | None = None
     url: str | None = None
     started: EngineSpec | None = None
     arm_urls: Mapping[str, str] = field(default_factory=dict)
     repeats: int | None = None
+    control: Control | None = None
 
     def apply(self, suite: Suite) -> Suite:
         """The suite as it will run."""
-        suite = on_profile(suite, self.profile)
+        suite = on_profile(self.control.change(suite) if self.control else suite, self.profile)
         if self.started is not None:
             suite = on_engine(suite, self.started)
         if self.url or self.arm_urls:
@@ -44,6 +49,7 @@ class Overrides:
     def said(self) -> tuple[str, ...]:
         """The flags in words, for the manifest."""
         flags = [
+            f"--control ({self.control.says})" if self.control else "",
             f"--profile {self.profile}" if self.profile else "",
             f"--engine {self.url}" if self.url else "",
             f"--engine {self.started.kind}" if self.started else "",
@@ -63,10 +69,12 @@ def plan_run(
     reproducer: str | None = None,
     trace: bool = False,
     subject: str | None = None,
+    run_dir: Path | None = None,
 ) -> RunPlan:
     """Checks all that can be checked before the first request; a usage error names the mend.
 
-    `subject`: the arm that a lone server is taken for when it cannot switch governors.
+    `subject`: the arm that a lone server is taken for when it cannot switch governors. `run_dir`: where the
+    records go when that is settled; else a new folder under `out`.
     """
     path = find_suite(name)
     suite = load_suite(path)
@@ -88,7 +96,7 @@ def plan_run(
         sha256=suite_sha256(changed),
         seal=_seal_of(status, overrides),
         clock=clock,
-        run_dir=new_run_dir(out, changed.name),
+        run_dir=make_run_dir(run_dir or new_run_dir(out, changed.name)),
         reproducer=reproducer,
         overrides=overrides.said(),
         trace=trace,

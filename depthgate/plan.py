@@ -61,15 +61,19 @@ class RunPlan:
 
 
 def new_run_dir(out: Path, name: str) -> Path:
-    """`out/<name>-<UTC time>-<4 hex>`, made now, so that two runs started in one second do not share it."""
+    """`out/<name>-<UTC time>-<4 hex>`, so that two runs started in one second do not share it."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    run_dir = out / f"{name}-{stamp}-{secrets.token_hex(2)}"
+    return out / f"{name}-{stamp}-{secrets.token_hex(2)}"
+
+
+def make_run_dir(run_dir: Path) -> Path:
+    """The folder with its rooms, made now; UsageError where it cannot be, or is there already."""
     try:
         for room in ("requests", "steps"):
             (run_dir / room).mkdir(parents=True)
     except OSError as error:
         raise UsageError(
-            f"--out {out}: cannot write there ({error.strerror}); give a folder that you own"
+            f"--out {run_dir.parent}: cannot write there ({error.strerror}); give a folder that you own"
         ) from None
     return run_dir
 

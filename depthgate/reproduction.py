@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from depthgate.engine_choice import engine_choice
@@ -34,7 +34,10 @@ CELL_FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`depthgate reproduce`, as typed. `beside`: profiles shown in virtual time on the same page."""
+    """`depthgate reproduce NAME`, as typed. `beside`: profiles shown in virtual time on the same page;
+
+    `control`: all of them with the cause removed.
+    """
 
     name: str
     engine: str = "embedded"
@@ -42,6 +45,7 @@ class Request:
     profile: str | None = None
     clock: str = "wall"
     beside: tuple[str, ...] = ()
+    control: bool = False
     repeats: int | None = None
     out: Path = Path("out")
     as_json: bool = False
@@ -52,11 +56,12 @@ def reproduce(request: Request) -> int:
     reproducer = find_reproducer(request.name)
     for profile in request.beside:  # said now, not after the main run
         check_arms(on_profile(load_suite(reproducer.suite), profile), "virtual")
-    run_dir = _run(reproducer, request, request.clock, request.out, _overrides(request))
+    overrides = _overrides(request, reproducer)
+    run_dir = _run(reproducer, request, request.clock, request.out, overrides)
     main = report_input(run_dir)
     beside = [
-        report_input(_run(reproducer, request, "virtual", run_dir / "beside", Overrides(profile=profile)))
-        for profile in request.beside
+        report_input(_run(reproducer, request, "virtual", run_dir / "beside", changed))
+        for changed in (Overrides(profile=name, control=overrides.control) for name in request.beside)
     ]
     page = write_page([main, *beside], run_dir / "report.html")
     if request.as_json:
@@ -77,9 +82,22 @@ def find_reproducer(name: str) -> Reproducer:
     raise UsageError(f"unknown reproducer {name!r}; {hint}known: {', '.join(sorted(REPRODUCERS))}")
 
 
-def _overrides(request: Request) -> Overrides:
+def _overrides(request: Request, reproducer: Reproducer) -> Overrides:
     choice = engine_choice(request.engine)
-    return Overrides(request.profile, choice.url, choice.started, request.arm_urls, request.repeats)
+    overrides = Overrides(request.profile, choice.url, choice.started, request.arm_urls, request.repeats)
+    if not request.control:
+        return overrides
+    if not has_control(reproducer, overrides):
+        raise UsageError(
+            f"--control: what it changes ({reproducer.control.says}) is in the embedded engine alone"
+        )
+    return replace(overrides, control=reproducer.control)
+
+
+def has_control(reproducer: Reproducer, overrides: Overrides) -> bool:
+    """False where the control would be the same run: its cause is in an engine that we cannot change."""
+    suite = load_suite(reproducer.suite)
+    return overrides.apply(suite) != replace(overrides, control=reproducer.control).apply(suite)
 
 
 def _run(reproducer: Reproducer, request: Request, clock: str, out: Path, overrides: Overrides) -> Path:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from reports.document import FOOTER, html_document
 from reports.markup import Markup, script_json, tag, trusted
 from reports.page_input import PagePart, ReportInput
 from reports.palette import DARK, arm_styles
@@ -60,38 +59,15 @@ def report_page(inputs: Sequence[ReportInput]) -> str:
     judgements = [each.judgement for each in inputs]
     styles = arm_styles((cell.arm, cell.arm == j.baseline) for j in judgements for cell in j.cells)
     parts = [PagePart(each, styles, f"run{at}") for at, each in enumerate(inputs)]
+    title = f"{judgements[0].suite} · {judgements[0].ruling.value} · depthgate"
     scripts = [trusted(get_plotlyjs()), trusted((_ASSETS / "page.js").read_text("utf-8"))]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts)),
-        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name_="color-scheme", content="light dark"),
-        tag("title", f"{judgements[0].suite} · {judgements[0].ruling.value} · depthgate"),
-        tag("style", trusted((_ASSETS / "page.css").read_text("utf-8") + _colour_variables())),
-    )
-    body = tag(
-        "body",
+    content = [
         _header(parts[0]),
         tag("main", [_run(part) for part in parts]),
-        tag(
-            "footer",
-            tag("p", "Made by depthgate. Self-contained: this page asks no other server for anything."),
-        ),
+        FOOTER,
         trusted(f'<script type="application/json" id="dark-forms">{script_json(DARK)}</script>'),
-        [trusted(f"<script>{script}</script>") for script in scripts],
-    )
-    return f'<!doctype html>\n<html lang="en">{head}{body}</html>\n'
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    """Only the page's own scripts run, by hash; nothing is fetched from anywhere."""
-    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
+    ]
+    return html_document(title, content, scripts, _colour_variables())
 
 
 def _colour_variables() -> str:

@@ -1,4 +1,4 @@
-"""`depthgate reproduce NAME`: does a collapse from the field happen here?"""
+"""`depthgate reproduce NAME`: does a collapse from the field happen here? `--all`: the whole catalogue."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from pathlib import Path
 
 SUMMARY = "reproduce a collapse by name: reproduced, not-reproduced, inconclusive or invalid"
 EXAMPLE = """  depthgate reproduce threshold-collapse
+  depthgate reproduce --all --clock virtual
+  depthgate reproduce threshold-collapse --control --clock virtual
   depthgate reproduce threshold-collapse --clock virtual --profile gb10-qwen3.5-122b-mtp --json
   depthgate reproduce zero-depth-tax --engine 'vllm:{"model": "…", "drafter": "…", "method": "eagle"}'
   depthgate reproduce threshold-collapse --arm off=http://127.0.0.1:8001 \\
       --arm fixed_2=http://127.0.0.1:8002 --arm schedule=http://127.0.0.1:8003
-exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid"""
+exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid
+with --all: 0 all reproduced and every control not, 1 one is otherwise, 3 one inconclusive, 4 one invalid"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
-    parser.add_argument("name", help="a name of `depthgate list reproducers`")
+    parser.add_argument("name", nargs="?", help="a name of `depthgate list reproducers`")
+    parser.add_argument("--all", action="store_true", help="every reproducer and its control; one page")
+    parser.add_argument(
+        "--control", action="store_true", help="the control alone: the same run with the cause removed"
+    )
     parser.add_argument(
         "--engine",
         default="embedded",
@@ -38,11 +45,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--repeats", type=int, metavar="N", help="default: as the suite says")
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--json", action="store_true", help="print one object; --all: a list")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reproduce, beside profiles first judged on their own; one page for all."""
+    """Reproduce one, beside profiles first judged on their own; or all of them. One page."""
+    from depthgate.exits import UsageError
+
+    if args.all == bool(args.name):
+        raise UsageError("give the name of one reproducer (depthgate list reproducers), or --all")
+    return _all(args) if args.all else _one(args)
+
+
+def _all(args: argparse.Namespace) -> int:
+    from depthgate.catalogue import CatalogueRequest, reproduce_all
+    from depthgate.exits import UsageError
+
+    for flag, given in (("--arm", args.arm), ("--beside", args.beside), ("--control", args.control)):
+        if given:
+            raise UsageError(f"{flag} goes with one reproducer: give its name in place of --all")
+    return reproduce_all(
+        CatalogueRequest(
+            engine=args.engine,
+            profile=args.profile,
+            clock=args.clock,
+            repeats=args.repeats,
+            out=args.out,
+            as_json=args.json,
+        )
+    )
+
+
+def _one(args: argparse.Namespace) -> int:
     from depthgate.options import arm_urls
     from depthgate.reproduction import Request, reproduce
 
@@ -54,6 +88,7 @@ def main(args: argparse.Namespace) -> int:
             profile=args.profile,
             clock=args.clock,
             beside=tuple(args.beside),
+            control=args.control,
             repeats=args.repeats,
             out=args.out,
             as_json=args.json,
