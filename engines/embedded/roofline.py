@@ -27,12 +27,15 @@ class ForwardTime:
         "_slow",
         "_token_s",
         "_weight_s",
+        "_window",
+        "_window_s",
     )
 
     def __init__(self, spec: ForwardSpec, hardware: HardwareSpec) -> None:
         bandwidth = hardware.memory_bandwidth_bytes_per_s
         self._weight_s = spec.weight_bytes / bandwidth
         self._kv_s = spec.kv_bytes_per_token / bandwidth
+        self._window, self._window_s = spec.kv_window_tokens, spec.kv_window_bytes_per_token / bandwidth
         self._token_s = spec.activation_bytes_per_token / bandwidth
         self._compute_s = spec.flops_per_token / hardware.flops_per_s
         self._overhead_s = spec.overhead_s
@@ -54,6 +57,8 @@ class ForwardTime:
         if tokens > self._limit:
             weights_s *= self._slow
         memory_s = weights_s + self._kv_s * context_tokens + self._token_s * tokens
+        if self._window is not None:
+            memory_s += self._window_s * min(context_tokens, requests * self._window)
         return (
             self._overhead_s
             + self._request_s * requests
