@@ -1,0 +1,56 @@
+"""Bounded least squares of a table's free constants on some of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.embedded.validation.prediction import Predictor
+from engines.embedded.validation.table import Cell, Table
+
+NOISE = 0.05  # what a published figure is trusted to (log); sets how much the priors weigh
+_STEP = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`values` by path; `at_bound`: paths that ended at a bound."""
+
+    values: Mapping[str, float]
+    at_bound: tuple[str, ...]
+
+
+def fit(table: Table, cells: Sequence[Cell], start: Mapping[str, float] | None = None) -> Fit:
+    """Constants at which the cells and the priors are likeliest; robust (soft L1) against single cells.
+
+    Residuals: log(predicted / measured) / NOISE a cell, log(value / start) / sd a constant.
+    """
+    from scipy.optimize import least_squares
+
+    free = table.header.free
+    paths = [constant.path for constant in free]
+    if not free:
+        return Fit({}, ())
+    prior = np.log([constant.start for constant in free])
+    sd = np.array([constant.sd for constant in free])
+    low, high = np.log([[c.low, c.high] for c in free]).T
+    measured = np.log([cell.value for cell in cells]) if cells else np.empty(0)
+
+    def residuals(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        predictor = Predictor(table, dict(zip(paths, np.exp(x).tolist(), strict=True)))
+        found = np.log([predictor.value(cell) for cell in cells]) if cells else np.empty(0)
+        return np.concatenate([(found - measured) / NOISE, (x - prior) / sd])
+
+    begin = prior if start is None else np.log([start[path] for path in paths])
+    inside = np.clip(begin, low + 1e-6, high - 1e-6)
+    found = least_squares(
+        residuals, inside, bounds=(low, high), loss="soft_l1", diff_step=_STEP, xtol=1e-5, ftol=1e-5
+    ).x
+    edge = (found - low < 1e-3) | (high - found < 1e-3)
+    return Fit(
+        dict(zip(paths, np.exp(found).tolist(), strict=True)),
+        tuple(path for path, at in zip(paths, edge, strict=True) if at),
+    )

@@ -1,0 +1,124 @@
+"""What the engine's cost functions say of a cell of a table, given values of its free constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engines.embedded.cost import StepCost, StepShape
+from engines.embedded.roofline import RooflineCost, decode_shape
+from engines.embedded.validation.setting import Setting, placed
+from engines.embedded.validation.survival import trimmings
+from engines.embedded.validation.table import Arm, Cell, Table
+
+OFF = "off"
+
+
+class Predictor:
+    """A table's arms with constants placed; `value` and `gain` of its cells."""
+
+    def __init__(self, table: Table, values: Mapping[str, float]) -> None:
+        self._arms = table.header.arms
+        self._settings = dict(table.settings)
+        for path, value in values.items():
+            arm, slash, rest = path.rpartition("/")
+            for name in arm.split(",") if slash else self._settings:
+                self._settings[name] = placed(self._settings[name], rest, value)
+        self._costs = {name: RooflineCost(each.profile) for name, each in self._settings.items()}
+
+    def value(self, cell: Cell) -> float:
+        """In the cell's own quantity and unit (seconds, tokens/s or a ratio)."""
+        match cell.quantity:
+            case "step_s":
+                return self._step(cell, cell.batch, self._depth(cell)).step_s
+            case "draft_s":
+                return self._step(cell, cell.batch, self._depth(cell)).draft_s
+            case "target_s":
+                return self._verify_s(cell)
+            case "tokens_per_s":
+                return self._tokens_per_s(cell)
+            case _:
+                return self._tokens_per_s(cell) / self.off_tokens_per_s(cell)
+
+    def gain(self, cell: Cell) -> float:
+        """Tokens a second against no speculation at the same batch and context."""
+        return self._tokens_per_s(cell) / self.off_tokens_per_s(cell)
+
+    def tokens_a_step(self, cell: Cell) -> float:
+        """Of a request: 1 + accepted drafts."""
+        setting = self._settings[cell.arm]
+        return setting.length(self._depth(cell))
+
+    def off_tokens_per_s(self, cell: Cell) -> float:
+        """The arm off beside `cell`."""
+        return self._tokens_per_s(Cell("tokens_per_s", OFF, cell.batch, 0.0, 0, cell.context_tokens))
+
+    def _tokens_per_s(self, cell: Cell) -> float:
+        """Requests beyond what the KV cache holds wait; a fractional batch lies between its neighbours."""
+        held = min(float(cell.batch), self._settings[cell.arm].held(self._context(cell)))
+        low = max(1, math.floor(held))
+        rate = self._rate(cell, low)
+        part = held - low
+        if part <= 0 or low >= cell.batch:
+            return rate
+        return rate + part * (self._rate(cell, low + 1) - rate)
+
+    def _rate(self, cell: Cell, batch: int) -> float:
+        arm, setting = self._arms[cell.arm], self._settings[cell.arm]
+        depth = self._depth(cell)
+        if arm.kind != "trim":
+            step_s = self._step(cell, batch, depth).step_s + setting.policy_s
+            return batch * setting.length(depth) / step_s
+        return max(
+            batch * (1.0 + accepted) / (self._trimmed_s(cell, batch, depth, verified) + setting.policy_s)
+            for verified, accepted in trimmings(setting.rate or 0.5, setting.spread, depth)
+        )
+
+    def _trimmed_s(self, cell: Cell, batch: int, depth: int, verified: float) -> float:
+        shape = self._shape(cell, batch, depth, batch + round(batch * verified))
+        return self._costs[cell.arm].expected(shape).step_s
+
+    def _step(self, cell: Cell, batch: int, depth: int) -> StepCost:
+        return self._costs[cell.arm].expected(self._shape(cell, batch, depth, batch * (depth + 1)))
+
+    def _shape(self, cell: Cell, batch: int, depth: int, tokens: int) -> StepShape:
+        arm = self._arms[cell.arm]
+        drafts = arm.kind != OFF
+        return StepShape(
+            decode_requests=batch,
+            decode_tokens=tokens,
+            decode_uniform=True,
+            prefill_requests=0,
+            prefill_tokens=0,
+            context_tokens=round(batch * self._context(cell)),
+            prefill_context_tokens=0,
+            depth_next=depth,
+            draft_requests=batch if drafts else 0,
+            depth_changed=False,
+            schedule_armed=arm.armed,
+            speculative=drafts,
+        )
+
+    def _verify_s(self, cell: Cell) -> float:
+        """A step that verifies `cell.tokens` of each request, without its drafter."""
+        tokens = cell.batch * (cell.tokens or 1)
+        context = round(cell.batch * self._context(cell))
+        shape = decode_shape(cell.batch, 0, context, armed=False, speculative=False)
+        whole = self._costs[cell.arm].expected(replace(shape, decode_tokens=tokens))
+        return whole.step_s
+
+    def _depth(self, cell: Cell) -> int:
+        arm: Arm = self._arms[cell.arm]
+        if cell.depth is not None:
+            return cell.depth
+        if not arm.steps:
+            return arm.depth or 0
+        at = cell.batch if arm.by == "batch" else cell.context_tokens or 0
+        return next((depth for low, high, depth in arm.steps if low <= at <= high), 0)
+
+    def _context(self, cell: Cell) -> float:
+        setting = self._settings[cell.arm]
+        given = cell.context_tokens
+        stated = setting.profile.reference_context_tokens if given is None else given
+        return stated + setting.extra_context_tokens

@@ -1,0 +1,53 @@
+"""Acceptance of a population of requests, and the verify windows of an ideal trimming policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+_NODES = 15
+
+
+@lru_cache(maxsize=4)
+def _quadrature(nodes: int) -> tuple[FloatArray, FloatArray]:
+    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    return points, weights / weights.sum()
+
+
+@lru_cache(maxsize=4096)
+def population(rate: float, spread: float, depth: int) -> tuple[FloatArray, FloatArray]:
+    """(survival (types, depth), weights (types,)): P(the first k drafts pass) by type of request.
+
+    A type's conditional rate is the same at each position; types are Gauss-Hermite nodes of the logit.
+    """
+    points, weights = _quadrature(_NODES if spread > 0 else 1)
+    logit = math.log(rate / (1.0 - rate))
+    rates = 1.0 / (1.0 + np.exp(-(logit + spread * points)))
+    return rates[:, None] ** np.arange(1, depth + 1), weights
+
+
+def length(rate: float, spread: float, depth: int) -> float:
+    """Tokens a request and step: 1 + the expected number of accepted drafts."""
+    if depth == 0:
+        return 1.0
+    survival, weights = population(rate, spread, depth)
+    return 1.0 + float(weights @ survival.sum(axis=1))
+
+
+def trimmings(rate: float, spread: float, depth: int) -> Iterator[tuple[float, float]]:
+    """(drafts verified, accepted) a request, as the survival below which drafts are cut off falls.
+
+    Each request keeps a prefix; over the batch the drafts with the highest survival are kept first, as
+    DSpark's and D-Cut's confidence ranking would with calibrated confidences (vllm#47808).
+    """
+    survival, weights = population(rate, spread, depth)
+    flat = survival.ravel()
+    order = np.argsort(-flat, kind="stable")
+    share = np.repeat(weights, depth)[order]
+    yield 0.0, 0.0
+    yield from zip(np.cumsum(share).tolist(), np.cumsum(share * flat[order]).tolist(), strict=True)

@@ -1,0 +1,157 @@
+"""A table of figures with its source, its split and its free constants, read from validation/data/."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engines.embedded.schema import read_table
+from engines.embedded.validation.setting import Setting, base_setting
+from governors.profile import ProfileError
+
+DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A free constant: ARM/PATH of one arm or PATH of all; log-normal prior `start` x/÷ exp(`sd`); bounds.
+
+    `why`: where start and bounds come from.
+    """
+
+    path: str
+    start: float
+    low: float
+    high: float
+    sd: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """How an arm drafts. `depth` None: the cell says it. `steps`: [low, high, K] by batch or by context.
+
+    why   where depth and drafter come from
+    kind  off = no drafter; fixed; trim = per-request windows that maximise tokens a second (DSpark, D-Cut)
+    by    what `steps` count: batch | context
+    """
+
+    kind: str
+    why: str
+    depth: int | None = None
+    armed: bool = False
+    steps: tuple[tuple[int, ...], ...] = ()
+    by: str = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure. `quantity`: step_s | target_s | draft_s | tokens_per_s | ratio (to the arm off).
+
+    `depth`, `context_tokens` None: the arm's, the profile's. `tokens`: of each request, target_s only.
+    """
+
+    quantity: str
+    arm: str
+    batch: int
+    value: float
+    depth: int | None = None
+    context_tokens: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Cells that a split fits on: those whose arm, quantity, batch, context and depth are listed."""
+
+    arm: tuple[str, ...] = ()
+    quantity: tuple[str, ...] = ()
+    batch: tuple[int, ...] = ()
+    context: tuple[int, ...] = ()
+    depth: tuple[int, ...] = ()
+
+    def covers(self, cell: Cell) -> bool:
+        """An empty list covers all."""
+        pairs = (
+            (self.arm, cell.arm),
+            (self.quantity, cell.quantity),
+            (self.batch, cell.batch),
+            (self.context, cell.context_tokens),
+            (self.depth, cell.depth),
+        )
+        return all(not listed or value in listed for listed, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The TOML of a table. `leave_one_out`: cells that the split fits on are predicted one by one as well."""
+
+    title: str
+    source: str
+    split: str
+    base: str
+    leave_one_out: bool
+    fit: tuple[Rule, ...]
+    free: tuple[Constant, ...]
+    arms: Mapping[str, Arm]
+    set_sources: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`settings`: arm -> start; `fitted[i]`: the split fits on `cells[i]`."""
+
+    name: str
+    header: Header
+    settings: Mapping[str, Setting]
+    cells: tuple[Cell, ...]
+    fitted: tuple[bool, ...]
+
+
+def table_names() -> tuple[str, ...]:
+    """Tables that ship, sorted."""
+    return tuple(sorted(path.stem for path in DATA.glob("*.toml")))
+
+
+def load_table(name: str) -> Table:
+    """The table and its cells. Raises ProfileError naming what does not fit."""
+    text = tomllib.loads((DATA / f"{name}.toml").read_text(encoding="utf-8"))
+    constants, own = text.pop("set", {}), {arm: each.pop("set", {}) for arm, each in text["arms"].items()}
+    header = read_table(Header, text, "")
+    unsourced = set(constants) - set(header.set_sources)
+    if unsourced:
+        raise ProfileError(f"table {name}: set.{min(unsourced)} has no source; add it under [set_sources]")
+    settings = {arm: base_setting(header.base, {**constants, **own[arm]}) for arm in header.arms}
+    cells = tuple(_cells(name))
+    for cell in cells:
+        if cell.arm not in settings:
+            raise ProfileError(f"table {name}: arm {cell.arm!r} of a cell is not described; add [arms.{cell.arm}]")
+    return Table(name, header, settings, cells, tuple(_is_fitted(header, cell) for cell in cells))
+
+
+def _is_fitted(header: Header, cell: Cell) -> bool:
+    return any(rule.covers(cell) for rule in header.fit)
+
+
+def _cells(name: str) -> list[Cell]:
+    with (DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return [
+            Cell(
+                quantity=row["quantity"],
+                arm=row["arm"],
+                batch=int(row["batch"]),
+                value=float(row["value"]),
+                depth=_whole(row["depth"]),
+                context_tokens=_whole(row["context_tokens"]),
+                tokens=_whole(row["tokens"]),
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text else None
