@@ -18,7 +18,14 @@ from engines.embedded.profile import (
     profile_names,
 )
 
-SHIPPED = ("gb10-qwen3.5-122b-mtp", "h100-llama3.1-8b-eagle", "h200-qwen3-4b-eagle", "strix-halo-27b-mtp")
+SHIPPED = (
+    "gb10-qwen3.5-122b-mtp",
+    "h100-llama3.1-8b-eagle",
+    "h200-qwen3-4b-eagle",
+    "sm80x4-pp4-mtp",
+    "strix-halo-27b-mtp",
+)
+COMMUNITY = ["gb10-qwen3.5-122b-mtp", "sm80x4-pp4-mtp", "strix-halo-27b-mtp"]
 
 GOOD = """
 name = "t"
@@ -151,7 +158,7 @@ class TestShipped:
         assert set(profile.sources) == set(constants(table))
         assert all(len(source) > 3 for source in profile.sources.values())
 
-    @pytest.mark.parametrize("name", ["gb10-qwen3.5-122b-mtp", "strix-halo-27b-mtp"])
+    @pytest.mark.parametrize("name", COMMUNITY)
     def test_community_profiles_say_what_is_attributed(self, name: str) -> None:
         assert any("ATTRIBUTED" in source for source in load_profile(name).sources.values())
 
