@@ -51,8 +51,8 @@ class ClosedLoop:
     def start(self) -> Sequence[Arrival]:
         return [self._next(stream, 0.0) for stream in range(self.streams)]
 
-    def finished(self, stream: int, now_s: float) -> Arrival | None:
-        return self._next(stream, now_s)
+    def finished(self, stream: int, now_s: float) -> Sequence[Arrival]:
+        return [self._next(stream, now_s)]
 
     def _next(self, stream: int, due_s: float) -> Arrival:
         self.sent += 1

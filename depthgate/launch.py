@@ -10,6 +10,7 @@ from depthgate.engine_choice import on_engine
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
 from depthgate.plan import RunPlan, make_run_dir, new_run_dir, on_one_arm, on_profile, on_urls
+from loadgen.arrival_trace import read_arrival_trace
 from loadgen.traffic import TrafficMix
 from reproducers.contract import Control
 from suites.canonical import content, suite_sha256
@@ -87,6 +88,8 @@ def plan_run(
     if subject and overrides.url and not overrides.arm_urls and not _switchable(overrides.url):
         changed = on_one_arm(changed, subject)
     check_arms(changed, clock)
+    if changed.load.trace is not None:
+        read_arrival_trace(Path(changed.load.trace))  # said now and not at the first cell
     if trace and (clock == "virtual" or changed.engine.kind != "embedded"):
         raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
     return RunPlan(

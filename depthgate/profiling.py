@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,6 +156,10 @@ class Words:
     def __init__(self, words: int, max_tokens: int) -> None:
         self._words = words
         self._max_tokens = max_tokens
+        self.name = "words"
+
+    def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> Words:
+        return self
 
     def stream(self, index: int) -> Iterator[Prompt]:
         turn = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from loadgen.paced import Driven
 from loadgen.steady import Turn, Window
 from loadgen.stream import RunningCell
 from suites.model import LoadSpec
@@ -17,7 +18,7 @@ def burst_turns(load: LoadSpec) -> list[Turn]:
     return [Turn(number, number < load.warmup_requests) for number in range(bursts)]
 
 
-async def drive_bursts(cell: RunningCell) -> Window:
+async def drive_bursts(cell: RunningCell) -> Driven:
     """Latency counts from a burst's release. The window: first measured release to the last answer's end."""
     streams = [cell.prompts.stream(index) for index in range(cell.key.concurrency)]
     window = Window(cell.clock(), cell.clock(), NO_BURST)
@@ -32,4 +33,4 @@ async def drive_bursts(cell: RunningCell) -> Window:
         if not turn.warmup:
             end_s = max(task.result().ended_s for task in tasks)
             window = Window(due_s if window.fault else window.start_s, end_s)
-    return window
+    return Driven(window)

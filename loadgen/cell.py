@@ -20,16 +20,18 @@ from loadgen.counters import (
     read_metrics,
 )
 from loadgen.lag import LoopLag
+from loadgen.paced import Driven, drive_paced
 from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
+from loadgen.rules import PACED, driver_of
 from loadgen.scribe import Scribe
-from loadgen.steady import Window
 from loadgen.stream import Prompts, RunningCell
 from suites.model import LoadSpec
 
-LOADS: dict[str, Callable[[RunningCell], Awaitable[Window]]] = {
+LOADS: dict[str, Callable[[RunningCell], Awaitable[Driven]]] = {
     "burst": drive_bursts,
     "closed": drive_closed,
+    PACED: drive_paced,
 }
 
 # An embedded engine that cannot keep up with its model is not a slow engine but no engine at all. Lateness
@@ -68,15 +70,16 @@ async def drive_cell(
         cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress)
         loop_lag = LoopLag(clock)
         async with scribe.writing(), loop_lag.watching():
-            window = await LOADS[load.mode](cell)
+            how = await LOADS[driver_of(load)](cell)
         after = read_metrics(await client.get("/metrics"))
-    return _Summary(key, window, scribe, before, after, loop_lag).record()
+    return _Summary(key, load, how, scribe, before, after, loop_lag).record()
 
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
     key: CellKey
-    window: Window
+    load: LoadSpec
+    driven: Driven
     scribe: Scribe
     before: Scrape
     after: Scrape
@@ -85,10 +88,11 @@ class _Summary:
     def record(self) -> CellRecord:
         counters, reset = _counted(self.before.counters, self.after.counters)
         lag = lag_between(self.before.lag, self.after.lag)
-        cell_s = self.window.end_s - self.window.start_s
+        window = self.driven.window
+        cell_s = window.end_s - window.start_s
         invalid = (
             *no_success(self.scribe),
-            *filter(None, (self.window.fault, reset)),
+            *filter(None, (window.fault, reset)),
             *engine_faults(lag, cell_s),
             *governor_faults((self.after.governor_errors or 0) - (self.before.governor_errors or 0)),
             *self.loop_lag.faults(cell_s),
@@ -97,12 +101,13 @@ class _Summary:
             arm=self.key.arm,
             concurrency=self.key.concurrency,
             repeat=self.key.repeat,
-            window_start_s=self.window.start_s,
-            window_end_s=self.window.end_s,
+            window_start_s=window.start_s,
+            window_end_s=window.end_s,
             clock="wall",
             invalid=tuple(invalid),
             notes=(
-                *queue_notes(self.key.concurrency, self.after.max_num_seqs),
+                *self.driven.notes,
+                *queue_notes(self.load.most_in_flight(self.key.concurrency), self.after.max_num_seqs),
                 *odd_counters(counters),
                 *lateness_notes(lag),
             ),
@@ -114,6 +119,7 @@ class _Summary:
             accepted_by_position=counters.accepted_by_position,
             reached_by_position=counters.reached_by_position,
             requests=self.scribe.outcomes.total(),
+            phase_starts_s=self.driven.phase_starts_s,
         )
 
 
@@ -163,9 +169,9 @@ def lateness_notes(lag: EngineLag | None) -> Iterable[str]:
     )
 
 
-def queue_notes(concurrency: int, max_num_seqs: int | None) -> Iterable[str]:
-    """Concurrency above what the engine runs at once is allowed; the reader should know."""
-    if max_num_seqs is None or concurrency <= max_num_seqs:
+def queue_notes(concurrency: int | None, max_num_seqs: int | None) -> Iterable[str]:
+    """Concurrency above what the engine runs at once is allowed; the reader should know. None: no limit."""
+    if max_num_seqs is None or concurrency is None or concurrency <= max_num_seqs:
         return ()
     queued = concurrency - max_num_seqs
     return (f"{queued} of {concurrency} streams queue: max_num_seqs is {max_num_seqs}",)

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import asyncio
 
-from loadgen.steady import ClosedLoop, Window
+from loadgen.paced import Driven, until
+from loadgen.steady import ClosedLoop
 from loadgen.stream import RunningCell
 
 PAUSE_S = 0.1  # after a request that the server did not answer: a refusing server is not hammered
 
 
-async def drive_closed(cell: RunningCell) -> Window:
+async def drive_closed(cell: RunningCell) -> Driven:
     """Streams run until their requests, their prompts or the cell's time are used up; gives the steady state.
 
-    A request is due when its stream sends it: in a closed loop nobody waits before that.
+    A request is due when its stream sends it: in a closed loop nobody waits before that but to think.
     """
-    loop = ClosedLoop(cell.load, cell.key.concurrency, cell.clock())
+    loop = ClosedLoop(cell.load, cell.key.concurrency, cell.clock(), cell.prompts.name)
     async with asyncio.TaskGroup() as group:
         for index in range(cell.key.concurrency):
             group.create_task(_stream(cell, loop, index))
-    return loop.window()
+    return Driven(loop.window())
 
 
 async def _stream(cell: RunningCell, loop: ClosedLoop, index: int) -> None:
     for prompt in cell.prompts.stream(index):
-        due_s = cell.clock()
+        due_s = loop.due_s(stream=index, now_s=cell.clock())
+        await until(cell.clock, due_s)
         turn = loop.begin(index, due_s)
         if turn is None:
             break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -98,9 +98,13 @@ class SharedPrompts:
     def __init__(self, settings: LoadSettings) -> None:
         made = _from_file(settings) if settings.prompts else _made_offline(settings)
         self._queue = islice(made, settings.requests)
+        self.name = str(settings.seed)
 
     def stream(self, index: int) -> Iterator[Prompt]:
         return self._queue
+
+    def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> SharedPrompts:
+        return self
 
 
 def _made_offline(settings: LoadSettings) -> Iterator[Prompt]:

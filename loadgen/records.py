@@ -77,6 +77,7 @@ class CellRecord:
     drafts, draft_tokens, accepted_tokens: deltas of the engine's counters over the cell, None = not available
     accepted_by_position, reached_by_position: likewise, per draft position
     requests: records written for the cell, warm-up included: shows lines that a file lost; None = not said
+    phase_starts_s: when each phase of the load began, and last when the last one ended; None = no phases
     """
 
     arm: str
@@ -95,3 +96,4 @@ class CellRecord:
     accepted_by_position: tuple[int, ...] | None = None
     reached_by_position: tuple[int, ...] | None = None
     requests: int | None = None
+    phase_starts_s: tuple[float, ...] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loadgen.think import Pauses
 from suites.model import LoadSpec
 
 NO_STEADY_STATE = (
@@ -38,17 +39,24 @@ class ClosedLoop:
     Each stream calls `begin` and `ended` in turns, and `run_out` once when it is through.
     """
 
-    def __init__(self, load: LoadSpec, concurrency: int, start_s: float) -> None:
+    def __init__(self, load: LoadSpec, concurrency: int, start_s: float, name: str = "") -> None:
         self._load = load
         self._start_s = start_s
+        self._pauses = Pauses(load, concurrency, name)
         self._turns = [0] * concurrency
         self._measured = [0] * concurrency
         self._begun_s: list[float | None] = [None] * concurrency  # the first measured request
         self._ended_s = [start_s] * concurrency
         self._ran_out_s: list[float] = []
 
+    def due_s(self, stream: int, now_s: float) -> float:
+        """When the stream's next request is due, if it is free at `now_s`: its start, or after a thought."""
+        number = self._turns[stream]
+        first_s = 0.0 if number else self._pauses.first_s(stream)
+        return now_s + first_s + self._pauses.think_s(stream, number)
+
     def begin(self, stream: int, now_s: float) -> Turn | None:
-        """The stream's next request, None when it is used up."""
+        """The stream's next request, due at `now_s`; None when it is used up."""
         load, number = self._load, self._turns[stream]
         if load.requests_per_stream is not None and self._measured[stream] >= load.requests_per_stream:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,9 +19,17 @@ from suites.model import LoadSpec
 
 
 class Prompts(Protocol):
-    """What stream i sends, in order; may end. Streams may share one iterator (a total over all streams)."""
+    """What stream i sends, in order; may end. Streams may share one iterator (a total over all streams).
+
+    `name`: what the cell's due times are drawn from. `part`: other prompts, of a phase's or a burst's mix.
+    """
+
+    @property
+    def name(self) -> str: ...
 
     def stream(self, index: int) -> Iterator[Prompt]: ...
+
+    def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> Prompts: ...
 
 
 def request_name(key: CellKey, stream: int, turn: Turn) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
 from pathlib import Path
@@ -46,11 +46,15 @@ class TrafficMix:
     def cell(self, key: CellKey) -> CellPrompts:
         """The prompts of one cell: they depend on seed, repeat and concurrency, never on the arm (pairs)."""
         name = f"{self._seed}/{key.repeat}/{key.concurrency}"
-        return CellPrompts(self._classes, self._texts, name, key.concurrency)
+        weights = {item.name: item.weight for item in self._classes}
+        return CellPrompts(self._classes, self._texts, name, key.concurrency, weights)
 
 
 class CellPrompts:
-    """`stream(i)`: the endless prompts of stream i; what other streams do does not change them."""
+    """`stream(i)`: the endless prompts of stream i; what other streams do does not change them.
+
+    `name` is what all draws of the cell come from: its prompts, and the times at which they are due.
+    """
 
     def __init__(
         self,
@@ -58,26 +62,34 @@ class CellPrompts:
         texts: Sequence[Sequence[str] | None],
         name: str,
         concurrency: int,
+        weights: Mapping[str, float],
     ) -> None:
         self._classes = classes
-        self._name = name
+        self.name = name
+        self._all_texts = texts
         self._concurrency = concurrency
         rng = Random(name)
         self._phase = rng.random()
-        total = sum(item.weight for item in classes)
-        self._edges = [edge / total for edge in accumulate(item.weight for item in classes)]
+        shares = [weights.get(item.name, 0.0) for item in classes]
+        self._edges = [edge / sum(shares) for edge in accumulate(shares)]
         self._texts = [None if known is None else _shuffled(known, rng) for known in texts]
 
     def stream(self, index: int) -> Iterator[Prompt]:
         for turn in count():
             yield self._prompt(turn * self._concurrency + index)
 
+    def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> CellPrompts:
+        """Other prompts of the same cell, for `streams` streams: of a phase's mix, or of a burst's."""
+        if weights is None:
+            weights = {item.name: item.weight for item in self._classes}
+        return CellPrompts(self._classes, self._all_texts, f"{self.name}/{name}", streams, weights)
+
     def _prompt(self, number: int) -> Prompt:
         """Classes follow a low-discrepancy sequence: short runs of requests hold the mix too."""
         place = (self._phase + number * GOLDEN) % 1.0
         at = next((i for i, edge in enumerate(self._edges) if place < edge), len(self._edges) - 1)
         item, known = self._classes[at], self._texts[at]
-        rng = Random(f"{self._name}/{number}")
+        rng = Random(f"{self.name}/{number}")
         seed = int(rng.random() * 2**31)
         if known is None:
             text = GENERATORS.get(item.name, DEFAULT_GENERATOR)(rng)

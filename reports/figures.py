@@ -171,8 +171,9 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     if few:
         said.append(f"shown but not gated, too few values for the percentile: {', '.join(_grouped(few))}")
     peak = max((peak_concurrency(cell.requests) for cell in pool.repeats.values()), default=0)
-    if peak > pool.concurrency:
-        said.append(f"{peak} requests were in flight at once, more than c={pool.concurrency}")
+    most = suite.load.most_in_flight(pool.concurrency)
+    if most is not None and peak > most:
+        said.append(f"{peak} requests were in flight at once, more than the load's {most}")
     return tuple(said)
 
 

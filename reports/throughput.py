@@ -3,6 +3,11 @@
 burst   a span a burst: the output tokens of its `done` requests / (last done - first due).
 closed  the steady-state window in SLICES equal spans: tokens that *arrived* in it, from requests that were
         done or that this client cut off at the end of the cell, warm-up included: what counts is the arrival.
+open    the same over the load's window: from the end of the warm-up to the end of the load, so not the time
+        in which the backlog drains. Below capacity it is the offered load, beyond it what the engine can do.
+
+A load with phases (closed or open): its window runs from the first phase that does not warm up to the end of
+the last; `phase_rates` gives each of them apart: tokens that arrived in it / its seconds.
 """
 
 from __future__ import annotations
@@ -78,7 +83,7 @@ def _window_spans(records: Records, cell: CellRecord) -> TokenSpans | None:
     return TokenSpans(counts.astype(np.float64), np.diff(edges), note)
 
 
-_SPANS = {"burst": _burst_spans, "closed": _window_spans}
+_SPANS = {"burst": _burst_spans, "closed": _window_spans, "open": _window_spans}
 
 
 def token_arrivals(records: Records) -> tuple[FloatArray, FloatArray, str | None] | None:

@@ -43,11 +43,54 @@ class TrafficClass:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of a load: `duration_s`, or `requests_per_stream` (it ends when the last of them has ended).
+
+    concurrency   streams of a closed loop, None = the cell's; rate_per_s  of an open loop, None = the load's
+    ramp_s        streams come or go (the rate changes) evenly over so many seconds from the phase's start,
+                  from where the phase before left it (the first: from 0); None = at once
+    weights       of the traffic classes; a class that is not named gets none; None = the suite's
+    warmup        what begins here enters no figure
+    """
+
+    concurrency: int | None = None
+    rate_per_s: float | None = None
+    duration_s: float | None = None
+    requests_per_stream: int | None = None
+    ramp_s: float | None = None
+    weights: Mapping[str, float] | None = None
+    warmup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """`requests` at once on top of the load, `at_s` after its start; `times` in all, `every_s` apart.
+
+    `traffic`: the class that they are of; None = the suite's mix.
+    """
+
+    at_s: float
+    requests: int
+    times: int = 1
+    every_s: float | None = None
+    traffic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadSpec:
     """`mode` "burst": C requests at once, `requests_per_stream` bursts of them; figures cover whole bursts.
 
     `mode` "closed": C streams, each sends its next request when the last one ended; `warmup_s` is cut off the
     front, and the window ends when the first stream runs out (after `requests_per_stream`, or `duration_s`).
+    `think_s`: mean pause before each further request, `think` "fixed" (default) or "exponential";
+    `stagger_s`: first requests spread evenly over so many seconds; `phases` take the place of the length.
+
+    `mode` "open": requests come whether or not others ended: `arrivals` "poisson" (default), "gamma" (`cv` =
+    sd / mean of the gaps), "constant", or "trace" (`trace`: a file of due seconds). C multiplies the rate:
+    C x `rate_per_s` requests a second, or the trace C times as fast (docs/decisions/0008). `max_in_flight`:
+    what comes beyond it waits at the client, and its latency counts all the same; None = no limit.
+
+    `bursts`: requests at once on top of a closed or an open load.
     """
 
     concurrency: tuple[int, ...]
@@ -58,6 +101,21 @@ class LoadSpec:
     warmup_requests: int = 0
     timeout_s: float = 300.0
     route: str = "chat"  # or "completions"
+    think_s: float | None = None
+    think: str | None = None
+    stagger_s: float | None = None
+    arrivals: str | None = None
+    rate_per_s: float | None = None
+    cv: float | None = None
+    trace: str | None = None
+    max_in_flight: int | None = None
+    phases: tuple[Phase, ...] | None = None
+    bursts: tuple[Burst, ...] | None = None
+
+    def most_in_flight(self, concurrency: int) -> int | None:
+        """Requests under way at once, at most, at a point of the sweep; None = an open loop without a limit."""
+        base = self.max_in_flight if self.mode == "open" else concurrency
+        return None if base is None else base + sum(burst.requests for burst in self.bursts or ())
 
 
 @dataclass(frozen=True, slots=True)

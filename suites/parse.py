@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from suites.fields import Fields, nearest
+from suites.loads import MOST_STREAMS, check_classes, read_load
 from suites.locate import find_suite
 from suites.measures import MEASURES
-from suites.model import Arm, Budget, EngineSpec, LoadSpec, Suite, SuiteError, TrafficClass
+from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError, TrafficClass
 
-# Beyond these nothing ends, or nothing fits: a slip of the finger, not an experiment.
-MOST_STREAMS = 100_000
-MOST_REQUESTS_PER_STREAM = 1_000_000
-MOST_REPEATS = 1_000
+__all__ = ["MOST_STREAMS", "load_suite", "parse_suite"]
+
+MOST_REPEATS = 1_000  # beyond it nothing ends: a slip of the finger, not an experiment
 
 # Names become parts of file names and of page anchors, and the suite comes from anywhere.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -42,7 +42,7 @@ def parse_suite(table: object, source: str) -> Suite:
         question=top.text("question"),
         engine=_engine(top),
         traffic=_traffic(top),
-        load=_load(Fields(_required(top, "load"), source, "load")),
+        load=read_load(Fields(_required(top, "load"), source, "load")),
         arms=_arms(top),
         budgets=tuple(_budget(item) for item in top.tables("budgets")),
         seed=top.integer("seed", minimum=0, default=0),
@@ -52,6 +52,7 @@ def parse_suite(table: object, source: str) -> Suite:
     )
     top.close()
     _check_budget_arms(suite, source)
+    check_classes(suite.load, [item.name for item in suite.traffic], source)
     return suite
 
 
@@ -119,54 +120,6 @@ def _traffic_class(fields: Fields) -> TrafficClass:
     )
     fields.close()
     return item
-
-
-def _load(fields: Fields) -> LoadSpec:
-    spec = LoadSpec(
-        concurrency=_concurrency(fields),
-        mode=fields.choice("mode", ("burst", "closed"), "closed"),
-        requests_per_stream=fields.integer_or_none("requests_per_stream", 1, MOST_REQUESTS_PER_STREAM),
-        duration_s=fields.number_or_none("duration_s", lambda x: x > 0, "must be above 0 seconds"),
-        warmup_s=fields.number("warmup_s", lambda x: x >= 0, "must be 0 seconds or more", 0.0),
-        warmup_requests=fields.integer("warmup_requests", 0, 0, MOST_REQUESTS_PER_STREAM),
-        timeout_s=fields.number("timeout_s", lambda x: x > 0, "must be above 0 seconds", 300.0),
-        route=fields.choice("route", ("chat", "completions"), "chat"),
-    )
-    fields.close()
-    _check_length(fields, spec)
-    return spec
-
-
-def _check_length(fields: Fields, spec: LoadSpec) -> None:
-    if spec.mode == "burst":
-        if spec.requests_per_stream is None:
-            raise fields.fault(
-                "requests_per_stream", "missing: the number of bursts; add requests_per_stream = 1"
-            )
-        if spec.duration_s is not None:
-            raise fields.fault("duration_s", "a burst ends with its requests; remove it or use mode = closed")
-        if spec.warmup_s:
-            raise fields.fault("warmup_s", "a burst is measured whole; remove it or use warmup_requests")
-    elif spec.requests_per_stream is None and spec.duration_s is None:
-        raise fields.fault(
-            "duration_s", "missing: say how long; add duration_s = 60 or requests_per_stream = 20"
-        )
-    elif spec.duration_s is not None and spec.warmup_s >= spec.duration_s:
-        raise fields.fault("warmup_s", f"leaves no window: must be below duration_s = {spec.duration_s:g}")
-
-
-def _concurrency(fields: Fields) -> tuple[int, ...]:
-    items = fields.items("concurrency")
-    if not items:
-        raise fields.fault("concurrency", "at least one point is needed; write concurrency = [1, 4, 16]")
-    points = [item for item in items if isinstance(item, int) and not isinstance(item, bool) and item >= 1]
-    if len(points) != len(items):
-        raise fields.fault("concurrency", "every point must be a whole number of at least 1")
-    if points != sorted(set(points)):
-        raise fields.fault("concurrency", f"must ascend, each point once; write {sorted(set(points))}")
-    if points[-1] > MOST_STREAMS:
-        raise fields.fault("concurrency", f"must be at most {MOST_STREAMS} streams")
-    return tuple(points)
 
 
 def _arms(top: Fields) -> tuple[Arm, ...]:

@@ -20,7 +20,10 @@ FINISHED, UNFINISHED = "finished", "unfinished"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A request that its client sends at `due_s`. `stream`: which client; it may wait for this one to end."""
+    """A request that is due at `due_s`. `stream`: which client; it may wait for this one to end.
+
+    `sent_s`: when its client sends it, not before `due_s`; None = when it is due.
+    """
 
     due_s: float
     stream: int
@@ -28,19 +31,25 @@ class Arrival:
     output_tokens: int
     traffic_class: str = "default"
     acceptance_seed: int = 0
+    sent_s: float | None = None
+
+    @property
+    def leaves_s(self) -> float:
+        """When the engine gets it."""
+        return self.due_s if self.sent_s is None else self.sent_s
 
 
 class RequestSource(Protocol):
-    """A closed loop answers `finished` with the stream's next request; an open loop starts with them all."""
+    """A closed loop answers `finished` with the next requests; an open loop may start with them all."""
 
     def start(self) -> Sequence[Arrival]: ...
 
-    def finished(self, stream: int, now_s: float) -> Arrival | None: ...
+    def finished(self, stream: int, now_s: float) -> Sequence[Arrival]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimulatedRequest:
-    """Times are virtual seconds; `sent_s` is `arrival.due_s`, since this client is never late.
+    """Times are virtual seconds; `sent_s` is `arrival.leaves_s`, since this client is never late.
 
     `chunk_times_s` float64 (N,), `chunk_tokens` int64 (N,): one chunk for each step that emitted tokens.
     None = it had not happened when the simulation stopped.
@@ -127,12 +136,11 @@ class _Clients:
         now_s = result.record.end_s
         for handle in result.finished.tolist():
             self.done_s[handle] = now_s
-            arrival = self._source.finished(self.sent[handle - self.first_handle].stream, now_s)
-            if arrival is not None:
+            for arrival in self._source.finished(self.sent[handle - self.first_handle].stream, now_s):
                 self._expect(arrival)
 
     def _expect(self, arrival: Arrival) -> None:
-        heapq.heappush(self._due, (arrival.due_s, self._sequence, arrival))
+        heapq.heappush(self._due, (arrival.leaves_s, self._sequence, arrival))
         self._sequence += 1
 
 
@@ -176,7 +184,7 @@ def _requests(clients: _Clients, chunks: _ChunkLog) -> list[SimulatedRequest]:
         requests.append(
             SimulatedRequest(
                 arrival=arrival,
-                sent_s=arrival.due_s,
+                sent_s=arrival.leaves_s,
                 first_token_s=float(times[0]) if len(times) else None,
                 done_s=done_s,
                 chunk_times_s=times,

@@ -23,8 +23,8 @@ class Listed:
     def start(self) -> Sequence[Arrival]:
         return self.arrivals
 
-    def finished(self, stream: int, now_s: float) -> Arrival | None:
-        return None
+    def finished(self, stream: int, now_s: float) -> Sequence[Arrival]:
+        return ()
 
 
 @dataclass
@@ -40,8 +40,8 @@ class Closed:
     def start(self) -> Sequence[Arrival]:
         return [self._next(stream, 0.0) for stream in range(self.streams)]
 
-    def finished(self, stream: int, now_s: float) -> Arrival | None:
-        return self._next(stream, now_s + self.think_s) if self.sent[stream] < self.each else None
+    def finished(self, stream: int, now_s: float) -> Sequence[Arrival]:
+        return [self._next(stream, now_s + self.think_s)] if self.sent[stream] < self.each else []
 
     def _next(self, stream: int, due_s: float) -> Arrival:
         self.sent[stream] = self.sent.get(stream, 0) + 1

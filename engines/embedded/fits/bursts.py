@@ -63,8 +63,8 @@ class _Depth:
         seeds = (self.seed * 1000 + index for index in range(self.requests))
         return [Arrival(0.0, i, 128, OUTPUT_TOKENS, acceptance_seed=s) for i, s in enumerate(seeds)]
 
-    def finished(self, stream: int, now_s: float) -> Arrival | None:
-        return None
+    def finished(self, stream: int, now_s: float) -> Sequence[Arrival]:
+        return ()
 
 
 def burst_tokens_per_s(profile: EngineProfile, arm: str, requests: int, seed: int) -> float:
