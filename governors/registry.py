@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from governors import (
+    cycle,
     disable_above,
     dspark,
     dspark_argmax,
+    ema_ladder,
     fixed,
     goodput_table,
     hysteresis_schedule,
@@ -48,6 +50,8 @@ GOVERNORS: dict[str, GovernorEntry] = {
     "schedule": schedule.ENTRY,
     "hysteresis_schedule": hysteresis_schedule.ENTRY,
     "goodput_table": goodput_table.ENTRY,
+    "ema_ladder": ema_ladder.ENTRY,
+    "cycle": cycle.ENTRY,
     "dspark": dspark.ENTRY,
     "dspark_argmax": dspark_argmax.ENTRY,
 }

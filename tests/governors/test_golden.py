@@ -33,6 +33,8 @@ OPTIONS: dict[str, Mapping[str, object]] = {
         "dwell_steps": 2,
     },
     "goodput_table": {"probe_every": 8},
+    "ema_ladder": {"update_every": 2, "warmup_steps": 2},
+    "cycle": {"depths": [3, 0, 0, 0]},
     "dspark": {"rest_after": 2, "probe_every": 5},
     "dspark_argmax": {"rest_after": 2, "probe_every": 5},
 }

@@ -29,6 +29,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "disable_above": {"above": 4},
     "schedule": {"schedule": ROWS},
     "hysteresis_schedule": {"schedule": ROWS},
+    "cycle": {"depths": [3, 0, 0, 0]},
 }
 
 
@@ -40,6 +41,8 @@ def test_names_and_layers() -> None:
         "schedule",
         "hysteresis_schedule",
         "goodput_table",
+        "ema_ladder",
+        "cycle",
         "dspark",
         "dspark_argmax",
     ]
@@ -176,6 +179,13 @@ def test_warnings() -> None:
 
 def test_which_arms_an_engine_must_arm_its_schedule_for() -> None:
     changing = [name for name in GOVERNORS if changes_depth(name, {})]
-    assert changing == ["disable_above", "schedule", "hysteresis_schedule", "goodput_table"]
+    assert changing == [
+        "disable_above",
+        "schedule",
+        "hysteresis_schedule",
+        "goodput_table",
+        "ema_ladder",
+        "cycle",
+    ]
     assert changes_depth("dspark", {"rest_after": 64})
     assert not changes_depth("dspark", {"rest_after": 0})

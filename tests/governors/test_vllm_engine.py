@@ -113,6 +113,7 @@ def test_every_policy_says_which_depths_it_may_pick() -> None:
         "schedule": SCHEDULE,
         "hysteresis_schedule": SCHEDULE,
         "fixed": {"depth": 3},
+        "cycle": {"depths": [3, 0, 0, 0]},
     }
     picks = {name: set(depths(name, options.get(name, {}), LIMITS)) for name in GOVERNORS}
     assert picks == {
@@ -122,6 +123,8 @@ def test_every_policy_says_which_depths_it_may_pick() -> None:
         "schedule": {0, 2},
         "hysteresis_schedule": {0, 2},
         "goodput_table": {0, 1, 2, 3, 4},
+        "ema_ladder": {0, 1, 3},
+        "cycle": {0, 3},
         "dspark": {4},
         "dspark_argmax": {4},
     }
