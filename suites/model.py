@@ -113,7 +113,7 @@ class LoadSpec:
     bursts: tuple[Burst, ...] | None = None
 
     def most_in_flight(self, concurrency: int) -> int | None:
-        """Requests under way at once, at most, at a point of the sweep; None = an open loop without a limit."""
+        """Most requests under way at once at a point of the sweep; None = an open loop without a limit."""
         base = self.max_in_flight if self.mode == "open" else concurrency
         return None if base is None else base + sum(burst.requests for burst in self.bursts or ())
 
