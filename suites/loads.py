@@ -54,8 +54,8 @@ def read_load(fields: Fields) -> LoadSpec:
         bursts=read_bursts(fields, MOST_STREAMS),
     )
     fields.close()
-    _check_length(fields, spec)
     _check_arrivals(fields, spec)
+    _check_length(fields, spec)
     if spec.think is not None and spec.think_s is None:
         raise fields.fault("think", "of what mean? add think_s = 1.0")
     return spec
