@@ -21,8 +21,8 @@ _FORM = "give [[batch, [K, ...]], ...], batches and depths rising, the first bat
 
 @dataclass(frozen=True, slots=True)
 class LadderRule:
-    """When a rung is left. `alpha`: weight of the newest step. `up`, `down`: margins in drafts; 0 and 0 leave no
-    dead band between rising to a rung and dropping from it."""
+    """When a rung is left. `alpha`: weight of the newest step. `up`, `down`: margins in drafts; with 0 and 0
+    nothing lies between rising to a rung and dropping from it."""
 
     alpha: float
     up: float
