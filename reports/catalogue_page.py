@@ -18,7 +18,8 @@ _STYLES = (
     ".catalogue td, .catalogue th { text-align: left; vertical-align: top; white-space: normal; }"
     ".catalogue td:nth-child(n + 5) { white-space: nowrap; }"
     ".catalogue small { display: block; font-weight: normal; color: var(--dim); max-width: 260px; }"
-    ".catalogue td small { white-space: normal; }"
+    ".catalogue td small { white-space: normal; } .catalogue small.bad { color: var(--broken); }"
+    "header { padding-bottom: 12px; }"
 )
 
 
@@ -52,7 +53,7 @@ def catalogue_page(catalogue: Catalogue) -> str:
 
 
 def _rows(catalogue: Catalogue) -> Markup:
-    return table(HEAD, [_row(row) for row in catalogue.rows], class_="catalogue", caption="Reproducers")
+    return table(HEAD, [_row(row) for row in catalogue.rows], class_="catalogue")
 
 
 def _row(row: CatalogueRow) -> list[Markup]:

@@ -116,6 +116,10 @@ def _check_penalties(penalties: PenaltySpec, k_max: int) -> None:
         raise ProfileError(
             f"penalties.capture_sizes = {list(sizes)}: must rise from 1 up; sort them, without repeats"
         )
+    if any(tokens < 1 for tokens in penalties.full_holes):
+        raise ProfileError(
+            f"penalties.full_holes = {list(penalties.full_holes)}: tokens of a step, from 1 up"
+        )
     if penalties.drafter_starvation > 1:
         raise ProfileError(
             f"penalties.drafter_starvation = {penalties.drafter_starvation:g}: a factor in 0..1; 1 = none"

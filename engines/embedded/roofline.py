@@ -77,22 +77,25 @@ class ForwardTime:
 class Graphs:
     """Which graph a step runs in, and how many tokens it is padded to."""
 
-    __slots__ = ("_downgrade", "_padding", "_sizes")
+    __slots__ = ("_downgrade", "_holes", "_padding", "_sizes")
 
     def __init__(self, penalties: PenaltySpec) -> None:
         self._sizes = penalties.capture_sizes
         self._padding = penalties.capture_padding
+        self._holes = frozenset(penalties.full_holes)
         self._downgrade = penalties.piecewise_downgrade
 
     def mode(self, shape: StepShape) -> tuple[GraphMode, int]:
         """The mode and the tokens that the target really runs; eager steps are not padded."""
         tokens = shape.decode_tokens + shape.prefill_tokens
+        hole = tokens in self._holes
         if self._sizes is not None:
             at = bisect_left(self._sizes, tokens)
             if at == len(self._sizes) or (not self._padding and self._sizes[at] != tokens):
                 return GraphMode.NONE, tokens
             tokens = self._sizes[at]
-        if shape.prefill_tokens or not shape.decode_uniform or (self._downgrade and shape.schedule_armed):
+        downgraded = self._downgrade and shape.schedule_armed
+        if shape.prefill_tokens or not shape.decode_uniform or downgraded or hole:
             return GraphMode.PIECEWISE, tokens
         return GraphMode.FULL, tokens
 

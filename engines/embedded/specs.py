@@ -59,6 +59,8 @@ class PenaltySpec:
 
     capture_sizes        graph sizes in tokens; None = every size runs in a graph. Above the largest: eager.
     capture_padding      a batch between two sizes is padded up (vLLM); False: it runs eager (capture hole)
+    full_holes           step tokens that miss their FULL graph though they fit, and run PIECEWISE (vLLM's
+                         runner V2 at K=2 with 12 and 15 tokens, docs/measured)
     piecewise_downgrade  a governor that may change K turns FULL graphs into PIECEWISE (vllm#49548)
     zero_depth_sync      at K=0 the drafter still runs one forward, to keep its state
     depth_switch_cost_s  host time for each change of the executed depth
@@ -71,6 +73,7 @@ class PenaltySpec:
 
     capture_sizes: tuple[int, ...] | None = None
     capture_padding: bool = True
+    full_holes: tuple[int, ...] = ()
     piecewise_downgrade: bool = False
     zero_depth_sync: bool = False
     depth_switch_cost_s: float = 0.0

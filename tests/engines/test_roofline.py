@@ -106,6 +106,12 @@ class TestGraphs:
         assert [one.graph_mode for one in found] == [GraphMode.FULL, GraphMode.NONE, GraphMode.FULL]
         assert found[1].step_s > found[2].step_s > found[0].step_s
 
+    def test_a_step_without_its_full_graph_runs_piecewise_between_neighbours_that_have_theirs(self) -> None:
+        holes = with_penalties(full_holes=(6,))
+        found = [cost(decode(batch, 1), holes) for batch in (2, 3, 4)]
+        assert [one.graph_mode for one in found] == [GraphMode.FULL, GraphMode.PIECEWISE, GraphMode.FULL]
+        assert found[1].target_s == cost(decode(3, 1)).target_s  # padded as before
+
     def test_staircase(self) -> None:
         targets = [cost(decode(1, 0, decode_tokens=n, **PLAIN)).target_s for n in (3, 4, 5, 8)]
         assert targets[0] == targets[1] < targets[2] == targets[3]
