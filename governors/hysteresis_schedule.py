@@ -73,7 +73,7 @@ def build(options: Options, context: GovernorContext) -> HysteresisSchedule:
     reader = OptionReader("hysteresis_schedule", options)
     limits = context.limits
     dense = dense_schedule(parse_schedule(reader), limits.max_num_seqs, limits.k_max)
-    dead_band = reader.integer("dead_band", 2, 0, limits.max_num_seqs)
+    dead_band = reader.integer("dead_band", min(2, limits.max_num_seqs), 0, limits.max_num_seqs)
     dwell_steps = reader.integer("dwell_steps", 8, 1, 1_000_000)
     return HysteresisSchedule(dense, load_count(reader), dead_band, dwell_steps)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-import numpy as np
-
 from governors.contract import DepthDecision, Governor, Reason, StepObservation, StepOutcome
+from governors.windows import clamp
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,8 @@ class GuardedGovernor:
     def decide(self, observation: StepObservation) -> DepthDecision:
         try:
             decision = self._governor.decide(observation)
-            _check(decision, observation.batch)
+            clamp(decision, observation)  # for what it refuses; the engine clips what it is given
+            Reason(decision.reason)
         except Exception:  # a policy is third-party code: it may raise anything
             self._failed("decide", observation.step)
             return DepthDecision(windows=self._k_max, depth_next=self._k_max, reason=Reason.NO_MODEL)
@@ -57,17 +57,3 @@ class GuardedGovernor:
                 self._k_max,
                 exc_info=True,
             )
-
-
-def _check(decision: DepthDecision, batch: int) -> None:
-    """Raises ValueError or TypeError. Clipping to the drafts in hand and to k_max is the engine's part."""
-    windows = decision.windows
-    if isinstance(windows, np.ndarray):
-        if windows.shape != (batch,) or windows.dtype.kind not in "iu":
-            raise ValueError(
-                f"windows of shape {windows.shape}, {windows.dtype}: must be integers of ({batch},)"
-            )
-    elif not isinstance(windows, int | np.integer):
-        raise TypeError(f"windows={windows!r}: must be an integer or an array of them")
-    if not isinstance(decision.depth_next, int | np.integer):
-        raise TypeError(f"depth_next={decision.depth_next!r}: must be an integer")

@@ -19,6 +19,7 @@ from governors.registry import build_governor
 from governors.replay import read_trace, replay
 from governors.telemetry import StepRecord
 from tests.engines.serving import PROFILE, SCHEDULE
+from tests.governors.observations import observation
 
 
 def run(assembled: Assembled, steps: int = 100) -> list[StepRecord]:
@@ -130,11 +131,7 @@ class Scripted:
         return None
 
 
-class Seen:
-    """As much of an observation as the guard looks at."""
-
-    step = 4
-    batch = 3
+SEEN = observation(batch=3, k_max=5, step=4)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +143,15 @@ class Seen:
         DepthDecision(windows=np.zeros(3), depth_next=1),  # type: ignore[arg-type]
         DepthDecision(windows=1.5, depth_next=1),  # type: ignore[arg-type]
         DepthDecision(windows=1, depth_next=float("nan")),  # type: ignore[arg-type]
+        DepthDecision(windows=True, depth_next=1),  # would end the engine a line later
+        DepthDecision(windows=1, depth_next=True),
+        DepthDecision(windows=1, depth_next=1, reason="because"),  # type: ignore[arg-type]
     ],
 )
 def test_the_guard_falls_back_to_k_max_and_counts(answer: object, caplog: pytest.LogCaptureFixture) -> None:
     guard = GuardedGovernor(Scripted(answer), "scripted", k_max=5)
     with caplog.at_level(logging.WARNING):
-        decisions = [guard.decide(Seen()) for _ in range(3)]  # type: ignore[arg-type]
+        decisions = [guard.decide(SEEN) for _ in range(3)]
     assert {(d.windows, d.depth_next, d.reason) for d in decisions} == {(5, 5, Reason.NO_MODEL)}
     assert guard.errors == 3
     assert len(caplog.records) == 1  # said once in five seconds, not once a step
@@ -161,5 +161,5 @@ def test_the_guard_falls_back_to_k_max_and_counts(answer: object, caplog: pytest
 def test_the_guard_passes_sound_decisions_through() -> None:
     sound = DepthDecision(windows=np.array([1, 2, 3]), depth_next=np.int64(2))  # type: ignore[arg-type]
     guard = GuardedGovernor(Scripted(sound), "scripted", k_max=5)
-    assert guard.decide(Seen()) is sound  # type: ignore[arg-type]
+    assert guard.decide(SEEN) is sound
     assert guard.errors == 0

@@ -66,6 +66,12 @@ def test_refuses_what_vllm_refuses(name: str, schedule: Any, said: str) -> None:
         build_governor(name, {"schedule": schedule}, CONTEXT)
 
 
+def test_the_default_dead_band_fits_an_engine_of_one_seat() -> None:
+    context = GovernorContext(DepthLimits(k_max=3, max_num_seqs=1))
+    governor = build_governor("hysteresis_schedule", {"schedule": [[1, 512, 2]]}, context)
+    assert _depths(governor, [1, 1]) == [2, 2]
+
+
 def test_ranges_may_stand_in_any_order_and_be_tuples() -> None:
     governor = build_governor("schedule", {"schedule": [(5, 512, 0), (1, 4, 2)]}, CONTEXT)
     assert _depths(governor, [1, 4, 5, 256]) == [2, 2, 0, 0]

@@ -30,6 +30,19 @@ def test_numpy_integers_are_integers() -> None:
     assert type(depth) is int
 
 
+@pytest.mark.parametrize(
+    ("windows", "clipped"),
+    [
+        (10**30, [4, 2, 0]),
+        (-(10**30), [0, 0, 0]),
+        (np.array([2**63 + 5, 1, 7], np.uint64), [4, 1, 0]),  # no int64: it would wrap to a negative one
+        (np.array([200, 1, 7], np.uint8), [4, 1, 0]),
+    ],
+)
+def test_numbers_beyond_64_bits_are_clipped_too(windows: Any, clipped: list[int]) -> None:
+    assert clamp(DepthDecision(windows, 10**30), OBSERVED)[0].tolist() == clipped
+
+
 def test_nothing_decoding() -> None:
     windows, depth = clamp(DepthDecision(4, 4), observation(batch=0, k_max=4))
     assert (windows.shape, depth) == ((0,), 4)
