@@ -46,8 +46,16 @@ def fit(table: Table, cells: Sequence[Cell], start: Mapping[str, float] | None =
 
     begin = prior if start is None else np.log([start[path] for path in paths])
     inside = np.clip(begin, low + 1e-6, high - 1e-6)
+    plain = least_squares(residuals, inside, bounds=(low, high), diff_step=_STEP, xtol=1e-4, ftol=1e-4).x
     found = least_squares(
-        residuals, inside, bounds=(low, high), loss="soft_l1", diff_step=_STEP, xtol=1e-5, ftol=1e-5
+        residuals,
+        np.clip(plain, low + 1e-6, high - 1e-6),
+        bounds=(low, high),
+        loss="soft_l1",
+        f_scale=2.0,
+        diff_step=_STEP,
+        xtol=1e-5,
+        ftol=1e-5,
     ).x
     edge = (found - low < 1e-3) | (high - found < 1e-3)
     return Fit(

@@ -36,6 +36,9 @@ class Predictor:
                 return self._step(cell, cell.batch, self._depth(cell)).draft_s
             case "target_s":
                 return self._verify_s(cell)
+            case "trimmed_step_s":
+                shape = self._shape(cell, cell.batch, self._depth(cell), cell.batch * (cell.tokens or 1))
+                return self._costs[cell.arm].expected(shape).step_s
             case "tokens_per_s":
                 return self._tokens_per_s(cell)
             case _:

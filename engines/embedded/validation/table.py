@@ -49,9 +49,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One figure. `quantity`: step_s | target_s | draft_s | tokens_per_s | ratio (to the arm off).
+    """One figure. `quantity`: step_s | trimmed_step_s | target_s | draft_s | tokens_per_s | ratio (to off).
 
-    `depth`, `context_tokens` None: the arm's, the profile's. `tokens`: of each request, target_s only.
+    `depth`, `context_tokens` None: the arm's, the profile's. `tokens`: verified of each request, of
+    trimmed_step_s (a whole step, its drafter at full depth) and target_s (a step without its drafter).
     """
 
     quantity: str

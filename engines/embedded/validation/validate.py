@@ -95,7 +95,7 @@ def _row(table: Table, cell: Cell, predictor: Predictor, role: str) -> Predictio
 
 def measured_gain(table: Table, cell: Cell, predictor: Predictor) -> float | None:
     """From the table's own figures; a step time needs the acceptance too (known, or the arm's fitted one)."""
-    if cell.arm == OFF or table.header.arms[cell.arm].kind == OFF or cell.quantity in ("target_s", "draft_s"):
+    if cell.arm == OFF or table.header.arms[cell.arm].kind == OFF or cell.quantity in ("target_s", "trimmed_step_s", "draft_s"):
         return None
     if cell.quantity == "ratio":
         return cell.value
