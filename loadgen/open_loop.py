@@ -66,7 +66,7 @@ class OpenLoop:
             ((at, self._backlog(at)) for at in due), key=lambda pair: pair[1], default=(0.0, 0)
         )
         return (
-            f"open loop: {self._load.arrivals} arrivals, {offered:.3g} requests/s offered; backlog (due, not "
+            f"open loop: {self._load.arrivals} arrivals, {offered:.4g} requests/s offered; backlog (due, not "
             f"answered) {self._backlog(end_s)} at its end, at most {peak} at {peak_s:.3g} s",
         )
 

@@ -62,7 +62,7 @@ def test_a_rate_of_nothing_has_no_arrivals() -> None:
 
 @pytest.mark.parametrize("cv", [0.25, 1.0, 3.0])
 def test_gamma_gaps_have_their_mean_and_spread(cv: float) -> None:
-    """The mean of n gaps scatters by cv / sqrt(n), their cv by less than 2 (1 + cv) cv / sqrt(n): 5 of each."""
+    """The mean of n gaps scatters by cv / sqrt(n), their cv by less than 2 (1 + cv) times that: 5 of each."""
     gaps = list(islice(gamma_gaps(cv, Random("gamma")), DRAWN))
     mean = sum(gaps) / DRAWN
     sd = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / DRAWN)

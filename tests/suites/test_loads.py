@@ -110,7 +110,7 @@ def test_bursts_on_top_count_as_in_flight() -> None:
         (OPEN_5S + "max_in_flight = 0", "whole number of at least 1"),
         (OPEN + "[[load.phases]]\nconcurrency = 2\nduration_s = 5", 'not of mode = "open"; use rate_per_s'),
         (OPEN + "[[load.phases]]\nduration_s = 5", "load.rate_per_s: missing"),
-        (OPEN + "[[load.phases]]\nrate_per_s = 1\nrequests_per_stream = 5", "load.phases[0].duration_s: missing"),
+        (OPEN + "[[load.phases]]\nrate_per_s = 1\nrequests_per_stream = 5", "[0].duration_s: missing"),
         (FIVE_S + "rate_per_s = 2", 'not of mode = "closed"; remove it or use mode = "open"'),
         (FIVE_S + "think = \"fixed\"", "load.think = 'fixed': of what mean?"),
         (FIVE_S + "think_s = -1", "load.think_s = -1: must be above 0 seconds"),
