@@ -52,6 +52,22 @@ class RepeatFigures:
         logs = [above[repeat] - below[repeat] for repeat in sorted(above.keys() & below.keys())]
         return interval_of_logs(logs, self.confidence)
 
+    def across(self, arm: str, concurrencies: Iterable[int], against: Iterable[int]) -> Interval | None:
+        """One arm at `concurrencies` over itself at `against`, geometric means, paired by repeat."""
+        top, bottom = self._logs(arm, tuple(concurrencies)), self._logs(arm, tuple(against))
+        shared = sorted(top.keys() & bottom.keys())
+        return interval_of_logs([top[repeat] - bottom[repeat] for repeat in shared], self.confidence)
+
+    def _logs(self, arm: str, concurrencies: Sequence[int]) -> dict[int, float]:
+        """Repeat -> mean log; a repeat counts only when it has every concurrency."""
+        logs: dict[int, float] = {}
+        for repeat in {key.repeat for key in self.values}:
+            found = [self.values.get(CellKey(arm, concurrency, repeat)) for concurrency in concurrencies]
+            known = [value for value in found if value]
+            if known and len(known) == len(found):
+                logs[repeat] = float(np.mean(np.log(known)))
+        return logs
+
     def _log_ratios(self, arm: str, to: str, concurrencies: Sequence[int]) -> list[float]:
         by_repeat = self._by_repeat(arm, to, concurrencies)
         return [by_repeat[repeat] for repeat in sorted(by_repeat)]

@@ -44,3 +44,15 @@ def throughputs(
             for repeat, shift in enumerate(JITTER)
         }
     )
+
+
+def rates_by_width(factors: Mapping[str, Mapping[int, float]]) -> Throughputs:
+    """Arm -> concurrency -> its factor of 100 tokens/s a stream; `off` repeats exactly."""
+    return Throughputs(
+        {
+            CellKey(arm, at, repeat): 100.0 * at * factor * (1.0 if arm == "off" else shift)
+            for arm, row in factors.items()
+            for at, factor in row.items()
+            for repeat, shift in enumerate(JITTER)
+        }
+    )
