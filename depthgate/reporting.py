@@ -9,6 +9,7 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 from engines.embedded.measured import measured_note, measured_series
+from reports.course import load_courses
 from reports.judge import judge_run
 from reports.judgement import Judgement
 from reports.page_input import ReferenceSeries, ReportInput
@@ -29,6 +30,7 @@ def report_input(run_dir: Path) -> ReportInput:
         reproduction=reproduction_of(run_dir, judgement),
         title=f"{judgement.suite} on {judgement.profile or judgement.engine}",
         traces=depth_traces(run_dir),
+        courses=load_courses(run_dir),
         commands=_commands(judgement),
         model_notes=(note,) if note else (),
         references=tuple(

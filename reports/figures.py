@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from loadgen.records import Outcome, RequestRecord
 from reports.by_repeat import values_by_repeat
+from reports.course import phase_figures, phase_note
 from reports.interval import share_interval
 from reports.judgement import CellFigures, Interval
 from reports.metrics import (
@@ -163,6 +164,8 @@ def _why(records: tuple[RequestRecord, ...]) -> str:
 
 def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str, ...]:
     said = list(dict.fromkeys(note for cell in pool.repeats.values() for note in cell.record.notes))
+    for cell in pool.repeats.values():
+        said += phase_note(phase_figures(cell.requests, cell.record))
     spans = [token_spans(cell.requests, cell.record, suite.load.mode) for cell in pool.repeats.values()]
     said += dict.fromkeys(span.note for span in spans if span is not None and span.note)
     if len(pool.repeats) == 1:

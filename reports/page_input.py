@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from reports.course import LoadCourse
 from reports.judgement import CellFigures, Judgement
 from reports.palette import ArmStyle
 from reports.reproduction import ReproductionSummary
@@ -55,6 +56,7 @@ class ReportInput:
     traces       depth over time, one a cell (the first repeat is shown); empty = no step records
     commands     command lines that make this run again, one each
     model_notes  sentences about what is modelled and how far it is from measurements
+    courses      how phases and open loops went, one a cell; empty = a plain load
     references   measured series to stand beside the run's own
     """
 
@@ -65,6 +67,7 @@ class ReportInput:
     commands: tuple[str, ...] = ()
     model_notes: tuple[str, ...] = ()
     references: tuple[ReferenceSeries, ...] = ()
+    courses: tuple[LoadCourse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def plausible_request(record: RequestRecord) -> bool:
 
 
 def plausible_cell(record: CellRecord) -> bool:
-    """A window that does not end before it starts, and counts of an engine."""
+    """A window and phases that do not end before they start, and counts of an engine."""
     counts = (
         record.drafts or 0,
         record.draft_tokens or 0,
@@ -34,7 +34,8 @@ def plausible_cell(record: CellRecord) -> bool:
         *(record.accepted_by_position or ()),
         *(record.reached_by_position or ()),
     )
-    return _in_order((record.window_start_s, record.window_end_s)) and 0 <= min(counts) <= max(counts) < MOST
+    window, phases = (record.window_start_s, record.window_end_s), record.phase_starts_s or ()
+    return _in_order(window) and _in_order(phases) and 0 <= min(counts) <= max(counts) < MOST
 
 
 def plausible_step(record: StepRecord) -> bool:

@@ -7,7 +7,7 @@ open    the same over the load's window: from the end of the warm-up to the end 
         in which the backlog drains. Below capacity it is the offered load, beyond it what the engine can do.
 
 A load with phases (closed or open): its window runs from the first phase that does not warm up to the end of
-the last; `phase_rates` gives each of them apart: tokens that arrived in it / its seconds.
+the last; reports.course gives each of them apart: tokens that arrived in it / its seconds.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from reports.plot import (
     series_values,
 )
 from reports.sections.blocks import absent, card, note
+from reports.sections.course import course_blocks
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -50,7 +51,7 @@ def throughput_section(part: PagePart) -> Markup:
         else "",
     )
     drawn = figure_markup({"": figure}, "Output tokens per second against concurrency, by arm", 380)
-    return card(part, "throughput", "Throughput against concurrency", drawn, explained)
+    return card(part, "throughput", "Throughput against concurrency", drawn, explained, course_blocks(part))
 
 
 def ratio_section(part: PagePart) -> Markup:
