@@ -6,6 +6,7 @@ import numpy as np
 
 from reports.metrics import LATENCIES, acceptance_length, jain_index
 from reports.run_folder import CellData
+from reports.starvation import resumption
 from reports.statistics import Pool
 from reports.step_series import StepSeries, switch_count, unapplied_share
 from reports.throughput import token_spans
@@ -33,6 +34,9 @@ def _values(cell: CellData, steps: StepSeries | None, mode: str) -> dict[str, fl
         found["verified_per_emitted"] = float(steps.verified.sum() / emitted) if emitted else None
         found["switches_per_1k_steps"] = switch_count(steps).per_1k_steps
         found["unapplied_share"] = unapplied_share(steps)
+        drafts = resumption(steps)
+        found["acceptance_resumed"] = drafts.resumed_rate
+        found["acceptance_settled"] = drafts.settled_rate
     for family, metric in LATENCIES.items():
         of = metric(cell.requests)
         if of is not None:

@@ -38,8 +38,9 @@ class CellFigures:
     `points`: the same names (and jain_index, peak_tokens_per_s, unapplied_share: the worst repeat's share of
     steps in which another K ran than was chosen) -> value, also where one unit shows no spread
     and `figures` therefore has None; a name is absent when its value is unknown.
-    `by_repeat`: repeat -> the same names (and jain_index, switches_per_1k_steps, unapplied_share) -> that
-    repeat's own value; spoiled repeats are absent (reports.pooled.repeat_figures reads them).
+    `by_repeat`: repeat -> the same names (and jain_index, switches_per_1k_steps, unapplied_share,
+    acceptance_resumed and acceptance_settled as reports.starvation has them) -> that repeat's own value;
+    spoiled repeats are absent (reports.pooled.repeat_figures reads them).
     """
 
     arm: str

@@ -22,9 +22,11 @@ class StepSeries:
     step: IntArray
     start_s: FloatArray
     batch: IntArray
+    depth_in_force: IntArray
     depth_chosen: IntArray
     depth_executed: IntArray
     verified: IntArray
+    accepted: IntArray
     emitted: IntArray
 
     def __len__(self) -> int:
@@ -58,9 +60,11 @@ def step_series(records: Sequence[StepRecord]) -> StepSeries:
         step=integers("step"),
         start_s=np.array([record.start_s for record in records], dtype=np.float64),
         batch=integers("batch"),
+        depth_in_force=integers("depth_in_force"),
         depth_chosen=integers("depth_chosen"),
         depth_executed=integers("depth_executed"),
         verified=integers("verified"),
+        accepted=integers("accepted"),
         emitted=integers("emitted"),
     )
 
