@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from engines.embedded.validation.prediction import Predictor
 from engines.embedded.validation.table import Cell, Table
 
-NOISE = 0.05  # what a published figure is trusted to (log); sets how much the priors weigh
+NOISE = 0.05  # what a figure without a stated error is trusted to (log); sets how much the priors weigh
+LEAST_NOISE = 0.03  # and one with a smaller stated error: the model is no better than that
 _STEP = 1e-3
 
 
@@ -26,7 +28,7 @@ class Fit:
 def fit(table: Table, cells: Sequence[Cell], start: Mapping[str, float] | None = None) -> Fit:
     """Constants at which the cells and the priors are likeliest; robust (soft L1) against single cells.
 
-    Residuals: log(predicted / measured) / NOISE a cell, log(value / start) / sd a constant.
+    Residuals: log(predicted / measured) / noise a cell, log(value / start) / sd a constant.
     """
     from scipy.optimize import least_squares
 
@@ -37,25 +39,27 @@ def fit(table: Table, cells: Sequence[Cell], start: Mapping[str, float] | None =
     prior = np.log([constant.start for constant in free])
     sd = np.array([constant.sd for constant in free])
     low, high = np.log([[c.low, c.high] for c in free]).T
-    measured = np.log([cell.value for cell in cells]) if cells else np.empty(0)
+    measured = np.array([math.log(cell.value) for cell in cells])
+    noise = np.array([NOISE if cell.noise is None else max(cell.noise, LEAST_NOISE) for cell in cells])
 
     def residuals(x: NDArray[np.float64]) -> NDArray[np.float64]:
         predictor = Predictor(table, dict(zip(paths, np.exp(x).tolist(), strict=True)))
-        found = np.log([predictor.value(cell) for cell in cells]) if cells else np.empty(0)
-        return np.concatenate([(found - measured) / NOISE, (x - prior) / sd])
+        found = np.array([math.log(predictor.value(cell)) for cell in cells])
+        return np.concatenate([(found - measured) / noise, (x - prior) / sd])
 
     begin = prior if start is None else np.log([start[path] for path in paths])
     inside = np.clip(begin, low + 1e-6, high - 1e-6)
-    plain = least_squares(residuals, inside, bounds=(low, high), diff_step=_STEP, xtol=1e-4, ftol=1e-4).x
+    if start is None:
+        inside = least_squares(residuals, inside, bounds=(low, high), diff_step=_STEP, xtol=1e-4, ftol=1e-4).x
     found = least_squares(
         residuals,
-        np.clip(plain, low + 1e-6, high - 1e-6),
+        np.clip(inside, low + 1e-6, high - 1e-6),
         bounds=(low, high),
         loss="soft_l1",
         f_scale=2.0,
         diff_step=_STEP,
-        xtol=1e-5,
-        ftol=1e-5,
+        xtol=1e-4,
+        ftol=1e-4,
     ).x
     edge = (found - low < 1e-3) | (high - found < 1e-3)
     return Fit(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from engines.embedded.cost import StepCost, StepShape
 from engines.embedded.roofline import RooflineCost, decode_shape
 from engines.embedded.validation.setting import Setting, placed
-from engines.embedded.validation.survival import trimmings
+from engines.embedded.validation.survival import burst_shares, trimmings
 from engines.embedded.validation.table import Arm, Cell, Table
 
 OFF = "off"
@@ -21,17 +21,23 @@ class Predictor:
     def __init__(self, table: Table, values: Mapping[str, float]) -> None:
         self._arms = table.header.arms
         self._settings = dict(table.settings)
+        self._answer_tokens = table.header.answer_tokens
         for path, value in values.items():
             arm, slash, rest = path.rpartition("/")
+            shared: dict[int, Setting] = {}  # arms with one setting keep sharing it
             for name in arm.split(",") if slash else self._settings:
-                self._settings[name] = placed(self._settings[name], rest, value)
-        self._costs = {name: RooflineCost(each.profile) for name, each in self._settings.items()}
+                before = self._settings[name]
+                if id(before) not in shared:
+                    shared[id(before)] = placed(before, rest, value)
+                self._settings[name] = shared[id(before)]
+        costs = {id(each): RooflineCost(each.profile) for each in self._settings.values()}
+        self._costs = {name: costs[id(each)] for name, each in self._settings.items()}
 
     def value(self, cell: Cell) -> float:
         """In the cell's own quantity and unit (seconds, tokens/s or a ratio)."""
         match cell.quantity:
             case "step_s":
-                return self._step(cell, cell.batch, self._depth(cell)).step_s
+                return self._mean_step_s(cell)
             case "draft_s":
                 return self._step(cell, cell.batch, self._depth(cell)).draft_s
             case "target_s":
@@ -57,6 +63,19 @@ class Predictor:
         """The arm off beside `cell`."""
         return self._tokens_per_s(Cell("tokens_per_s", OFF, cell.batch, 0.0, 0, cell.context_tokens))
 
+    def _mean_step_s(self, cell: Cell) -> float:
+        """Over a burst if the table says so: requests whose drafts are accepted more often end earlier."""
+        depth = self._depth(cell)
+        whole_s = self._step(cell, cell.batch, depth).step_s
+        if self._answer_tokens is None or depth == 0 or cell.batch == 1:
+            return whole_s
+        shares = burst_shares(self._settings[cell.arm].survival(depth), self._answer_tokens, cell.batch)
+        parts = [
+            (share, self._step(cell, max(1, round(active * cell.batch)), depth).step_s)
+            for active, share in shares
+        ]
+        return whole_s + sum(share * (step_s - whole_s) for share, step_s in parts)
+
     def _tokens_per_s(self, cell: Cell) -> float:
         """Requests beyond what the KV cache holds wait; a fractional batch lies between its neighbours."""
         held = min(float(cell.batch), self._settings[cell.arm].held(self._context(cell)))
@@ -73,10 +92,13 @@ class Predictor:
         if arm.kind != "trim":
             step_s = self._step(cell, batch, depth).step_s + setting.policy_s
             return batch * setting.length(depth) / step_s
-        return max(
-            batch * (1.0 + accepted) / (self._trimmed_s(cell, batch, depth, verified) + setting.policy_s)
-            for verified, accepted in trimmings(setting.rate or 0.5, setting.spread, depth)
-        )
+        choices = trimmings(setting.rate or 0.5, setting.spread, depth)
+
+        def rate(at: int) -> float:
+            verified, accepted = choices[at]
+            return batch * (1.0 + accepted) / (self._trimmed_s(cell, batch, depth, verified) + setting.policy_s)
+
+        return _peak(rate, len(choices))
 
     def _trimmed_s(self, cell: Cell, batch: int, depth: int, verified: float) -> float:
         shape = self._shape(cell, batch, depth, batch + round(batch * verified))
@@ -125,3 +147,9 @@ class Predictor:
         given = cell.context_tokens
         stated = setting.profile.reference_context_tokens if given is None else given
         return stated + setting.extra_context_tokens
+
+
+def _peak(value: Callable[[int], float], count: int) -> float:
+    """The largest of value(0..count - 1), which rises and then falls: every 8th, then those beside the best."""
+    best = max(range(0, count, 8), key=value)
+    return max(value(at) for at in range(max(0, best - 7), min(count, best + 8)))

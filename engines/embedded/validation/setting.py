@@ -11,7 +11,7 @@ from typing import Any
 from engines.embedded.bounds import check_profile
 from engines.embedded.profile import EngineProfile, load_profile
 from engines.embedded.schema import read_table
-from engines.embedded.validation.survival import length
+from engines.embedded.validation.survival import length, population
 from governors.profile import ProfileError
 
 
@@ -38,6 +38,13 @@ class Setting:
         if self.rate is not None:
             return length(self.rate, self.spread, depth)
         return 1.0 + sum(self.profile.acceptance.by_class["default"][:depth])
+
+    def survival(self, depth: int) -> tuple[float, ...]:
+        """P(the first k drafts pass), k = 1..depth, of a mean request."""
+        if self.rate is not None:
+            survival, weights = population(self.rate, self.spread, depth)
+            return tuple((weights @ survival).tolist())
+        return tuple(self.profile.acceptance.by_class["default"][:depth])
 
     def held(self, context_tokens: float) -> float:
         """Requests of so much context that the KV cache holds at once (a fraction)."""

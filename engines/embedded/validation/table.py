@@ -53,6 +53,7 @@ class Cell:
 
     `depth`, `context_tokens` None: the arm's, the profile's. `tokens`: verified of each request, of
     trimmed_step_s (a whole step, its drafter at full depth) and target_s (a step without its drafter).
+    `noise`: standard error of the figure (log) over repeats; None = not published.
     """
 
     quantity: str
@@ -62,6 +63,7 @@ class Cell:
     depth: int | None = None
     context_tokens: int | None = None
     tokens: int | None = None
+    noise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The TOML of a table. `leave_one_out`: cells that the split fits on are predicted one by one as well."""
+    """The TOML of a table. `leave_one_out`: cells that the split fits on are predicted one by one as well.
+
+    `answer_tokens`: step_s is the mean over a burst of answers of this length, whose requests end one by one;
+    None = over steps with the whole batch.
+    """
 
     title: str
     source: str
@@ -100,6 +106,7 @@ class Header:
     arms: Mapping[str, Arm]
     set_sources: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    answer_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,7 @@ def _cells(name: str) -> list[Cell]:
                 depth=_whole(row["depth"]),
                 context_tokens=_whole(row["context_tokens"]),
                 tokens=_whole(row["tokens"]),
+                noise=float(row["noise"]) if row["noise"] else None,
             )
             for row in csv.DictReader(file)
         ]
