@@ -56,11 +56,12 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
     for flag in ("concurrency", "requests", "max_tokens"):
         value = getattr(args, flag)
         if value < 1:
-            raise UsageError(f"--{flag.replace('_', '-')} {value}: must be 1 or more")
+            raise UsageError(f"{_flag(flag)} {value}: must be 1 or more")
     if args.concurrency > MOST_STREAMS:
         raise UsageError(f"--concurrency {args.concurrency}: must be at most {MOST_STREAMS} streams")
     if not args.timeout > 0:
         raise UsageError(f"--timeout {args.timeout}: must be above 0 seconds")
+    _check_pace(args)
     if args.prompts is not None and not args.prompts.is_file():
         raise UsageError(f"--prompts {args.prompts}: no such file; a prompt a line, or JSONL, CSV, parquet")
     return LoadSettings(
@@ -76,7 +77,42 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
         timeout_s=args.timeout,
         usage=not args.no_usage,
         continuous_usage=not args.no_usage and not args.no_continuous_usage,
+        rate_per_s=args.rate,
+        arrivals=args.arrivals,
+        cv=args.cv,
+        trace=args.trace,
+        max_in_flight=args.max_in_flight,
+        think_s=args.think,
+        think=args.think_kind,
+        stagger_s=args.stagger,
     )
+
+
+OPEN_FLAGS = ("cv", "max_in_flight")
+CLOSED_FLAGS = ("think", "think_kind", "stagger")
+
+
+def _check_pace(args: argparse.Namespace) -> None:
+    """A flag of the other loop would be passed over in silence."""
+    is_open = args.rate is not None or args.trace is not None
+    for name in CLOSED_FLAGS if is_open else OPEN_FLAGS:
+        if getattr(args, name) is not None:
+            mend = "drop it or --rate and --trace" if is_open else "add --rate or --trace, or drop it"
+            raise UsageError(f"{_flag(name)} {getattr(args, name)}: not of this loop; {mend}")
+    for name in ("rate", "cv", "max_in_flight", "think", "stagger"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < 1e6:
+            raise UsageError(f"{_flag(name)} {value}: must be above 0 and below a million")
+    if args.rate is not None and args.trace is not None:
+        raise UsageError(f"--rate {args.rate:g}: a trace has its own times; drop one of the two")
+    if (args.arrivals == "gamma") != (args.cv is not None):
+        raise UsageError(f"--arrivals {args.arrivals}: --cv goes with gamma; give both or neither")
+    if args.think_kind is not None and args.think is None:
+        raise UsageError(f"--think-kind {args.think_kind}: of what mean? add --think 1.0")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 class _Ticks:
@@ -109,7 +145,7 @@ def _progress(total: int) -> _Ticks:
 
 def _loaded(result: LoadResult, settings: LoadSettings) -> Loaded:
     figures = load_summary(result.records)
-    lines = [f"{settings.url}: {settings.requests} requests over {settings.concurrency} streams"]
+    lines = [f"{settings.url}: {settings.requests} requests {_pace(settings)}"]
     for name, value in figures.items():
         if not isinstance(value, dict):
             lines.append(f"  {name:<22} {_shown(value)}")
@@ -118,6 +154,14 @@ def _loaded(result: LoadResult, settings: LoadSettings) -> Loaded:
         lines += [f"  {count} x {' '.join(reason.split())}" for reason, count in failures.items()]
     lines += [f"  note: {note}" for note in result.cell.notes]
     return Loaded(figures, "\n".join(lines), _faults(result))
+
+
+def _pace(settings: LoadSettings) -> str:
+    if settings.trace is not None:
+        return f"at most, due as in {settings.trace}"
+    if settings.rate_per_s is not None:
+        return f"at {settings.rate_per_s:g} a second, {settings.arrivals} arrivals"
+    return f"over {settings.concurrency} streams"
 
 
 def _faults(result: LoadResult) -> tuple[str, ...]:

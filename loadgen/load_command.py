@@ -30,6 +30,7 @@ class LoadSettings:
 
     `prompts`: JSONL, CSV, parquet, or a text file with a prompt a line; None = made offline. `model` None:
     the only one that the server lists. `usage`, `continuous_usage`: False for a server that rejects them.
+    `rate_per_s` or `trace`: an open loop (see suites.model.LoadSpec for these and for think and stagger).
     """
 
     url: str
@@ -45,6 +46,39 @@ class LoadSettings:
     timeout_s: float = 300.0
     usage: bool = True
     continuous_usage: bool = True
+    rate_per_s: float | None = None
+    arrivals: str = "poisson"
+    cv: float | None = None
+    trace: str | None = None
+    max_in_flight: int | None = None
+    think_s: float | None = None
+    think: str | None = None
+    stagger_s: float | None = None
+
+    @property
+    def load(self) -> LoadSpec:
+        """An open loop's rate, or a trace's pace, is given as it is: C = 1. Streams of a closed loop."""
+        if self.rate_per_s is None and self.trace is None:
+            return LoadSpec(
+                (min(self.concurrency, self.requests),),
+                timeout_s=self.timeout_s,
+                route=self.route,
+                think_s=self.think_s,
+                think=self.think,
+                stagger_s=self.stagger_s,
+            )
+        return LoadSpec(
+            (1,),
+            "open",
+            requests_per_stream=self.requests,
+            timeout_s=self.timeout_s,
+            route=self.route,
+            arrivals="trace" if self.trace else self.arrivals,
+            rate_per_s=self.rate_per_s,
+            cv=self.cv,
+            trace=self.trace,
+            max_in_flight=self.max_in_flight,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +105,7 @@ async def run_load(
         usage=settings.usage,
         continuous_usage=settings.continuous_usage,
     )
-    prompts, streams = SharedPrompts(settings), min(settings.concurrency, settings.requests)
+    load, prompts = settings.load, SharedPrompts(settings)
     base_url = settings.url.rstrip("/").removesuffix("/v1")
     model = settings.model or await only_model(base_url, clock)
     records: list[RequestRecord] = []
@@ -82,8 +116,8 @@ async def run_load(
 
     cell = await drive_cell(
         Endpoint(base_url=base_url, model=model, engine="unknown", is_model=False),
-        CellKey(ARM, streams, 0),
-        LoadSpec((streams,), timeout_s=settings.timeout_s, route=settings.route),
+        CellKey(ARM, load.concurrency[0], 0),
+        load,
         prompts,
         on_record=keep,
         clock=clock,

@@ -125,11 +125,11 @@ def _due(
     load: LoadSpec, concurrency: int, name: str, stretches: Sequence[tuple[int, Stretch]]
 ) -> list[tuple[float, int]]:
     """(due_s, phase) of every request of the cell."""
+    limit = None if load.requests_per_stream is None else load.requests_per_stream * concurrency
     if load.arrivals == "trace":
-        times = [time / concurrency for time in read_arrival_trace(Path(load.trace or ""))]
+        times = [time / concurrency for time in read_arrival_trace(Path(load.trace or ""))[:limit]]
         return [(time, 0) for time in times if load.duration_s is None or time < load.duration_s]
     due = due_times([stretch for _, stretch in stretches], _gaps(load, Random(f"{name}/arrivals")))
-    limit = None if load.requests_per_stream is None else load.requests_per_stream * concurrency
     return [(due_s, stretches[index][0]) for due_s, index in islice(due, limit)]
 
 

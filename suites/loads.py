@@ -149,8 +149,6 @@ def _check_length(fields: Fields, spec: LoadSpec) -> None:
             if fields.raw(name) not in (None, 0):
                 raise fields.fault(name, "phases say how long and what warms up; remove it or put it there")
         return
-    if spec.requests_per_stream is not None and spec.trace is not None:
-        raise fields.fault("requests_per_stream", "a trace ends with its file; remove it or use duration_s")
     if spec.mode == "burst" and spec.requests_per_stream is None:
         raise fields.fault(
             "requests_per_stream", "missing: the number of bursts; add requests_per_stream = 1"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 SUMMARY = "drive load against a server and print latencies and throughput"
 EXAMPLE = """  depthgate load --url http://127.0.0.1:8000 --concurrency 16 --requests 128 --max-tokens 128
+  depthgate load --url http://127.0.0.1:8000 --rate 4 --arrivals gamma --cv 2 --requests 200
   depthgate load --url http://127.0.0.1:8000 --model m --concurrency 4 --requests 16 --max-tokens 64 --json -
 the API key, if one is needed, comes from the environment variable OPENAI_API_KEY"""
 
@@ -24,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-tokens", type=int, default=128, metavar="T", help="default: 128")
     parser.add_argument("--ignore-eos", action="store_true", help="ask the server for exactly --max-tokens")
+    _add_pace(parser)
     parser.add_argument(
         "--prompts", type=Path, metavar="FILE", help="JSONL, CSV, parquet, or a text file: a prompt a line"
     )
@@ -39,6 +41,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"
     )
     parser.add_argument("--json", metavar="OUT", help="write one object there; - is stdout")
+
+
+def _add_pace(parser: argparse.ArgumentParser) -> None:
+    open_loop = parser.add_argument_group("open loop", "requests come whether or not others ended")
+    open_loop.add_argument("--rate", type=float, metavar="R", help="requests a second, in place of streams")
+    open_loop.add_argument(
+        "--arrivals", choices=("poisson", "gamma", "constant"), default="poisson", help="default: poisson"
+    )
+    open_loop.add_argument("--cv", type=float, help="of gamma gaps: sd / mean (burstiness is 1 / cv^2)")
+    open_loop.add_argument(
+        "--trace", metavar="FILE", help="due times from a file: a second a line, or JSONL; at most --requests"
+    )
+    open_loop.add_argument("--max-in-flight", type=int, metavar="M", help="more than that wait here")
+    closed = parser.add_argument_group("closed loop", "streams that pause")
+    closed.add_argument("--think", type=float, metavar="S", help="mean pause before each further request")
+    closed.add_argument("--think-kind", choices=("fixed", "exponential"), help="default: fixed")
+    closed.add_argument("--stagger", type=float, metavar="S", help="first requests spread over so long")
 
 
 def main(args: argparse.Namespace) -> int:

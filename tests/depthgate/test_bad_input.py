@@ -93,6 +93,9 @@ def test_depth_above_k_max(tmp_path: Path) -> None:
     assert "k_max" in said
 
 
+LOAD = ["load", "--url", "http://127.0.0.1:9", "--requests", "1"]
+
+
 @pytest.mark.parametrize(
     ("schedule", "mend"),
     [
@@ -170,6 +173,13 @@ def test_a_dataset_file_without_the_column(tmp_path: Path) -> None:
         (["serve", "--engine-options", '{"k_maxx": 2}'], "k_max"),
         (["load", "--url", "http://127.0.0.1:9", "--requests", "0"], "--requests"),
         (["load", "--url", "127.0.0.1:9", "--requests", "1"], "--url"),
+        ([*LOAD, "--rate", "0"], "--rate 0.0: must be above 0"),
+        ([*LOAD, "--cv", "2"], "--cv 2.0: not of this loop; add --rate"),
+        ([*LOAD, "--rate", "2", "--think", "1"], "--think 1.0: not of this loop; drop it"),
+        ([*LOAD, "--rate", "2", "--trace", "x"], "a trace has its own times"),
+        ([*LOAD, "--rate", "2", "--arrivals", "gamma"], "--cv goes with gamma"),
+        ([*LOAD, "--think-kind", "fixed"], "add --think 1.0"),
+        ([*LOAD, "--trace", "absent.txt", "--model", "m"], "trace absent.txt: cannot be read"),
         (["load", "--url", "http://127.0.0.1:9", "--requests", "1", "--prompts", "absent.txt"], "absent.txt"),
         (["reproduce", "threshold-collapse", "--repeats", "0"], "--repeats"),
         (["reproduce", "threshold-collapse", "--arm", "of=http://127.0.0.1:9"], "off"),

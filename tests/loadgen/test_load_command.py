@@ -33,6 +33,25 @@ def test_requests_in_all_over_the_streams(suffix: str) -> None:
 
 
 @pytest.mark.http
+def test_a_rate_takes_the_place_of_streams() -> None:
+    """1,000 a second, one every millisecond, whatever the server does: the due times are a ruler's."""
+    result = run(says(whole(event("a", 1))), rate_per_s=1000.0, arrivals="constant")
+    first_s = min(record.due_s for record in result.records)
+    due = sorted(record.due_s - first_s for record in result.records)
+    assert due == pytest.approx([n / 1000 for n in range(10)], abs=1e-6)
+    assert result.cell.notes[0].startswith("open loop: constant arrivals, ")
+
+
+def test_pauses_are_a_closed_loop_s_and_a_trace_is_an_open_one_s() -> None:
+    plain = LoadSettings("http://x", concurrency=4, requests=2, max_tokens=5, think_s=0.5, stagger_s=1.0)
+    assert (plain.load.mode, plain.load.concurrency, plain.load.think_s) == ("closed", (2,), 0.5)
+    traced = LoadSettings(
+        "http://x", concurrency=4, requests=2, max_tokens=5, trace="due.txt", max_in_flight=3
+    )
+    assert (traced.load.mode, traced.load.arrivals, traced.load.requests_per_stream) == ("open", "trace", 2)
+
+
+@pytest.mark.http
 def test_fewer_requests_than_streams() -> None:
     result = run(says(whole(event("a", 1))), requests=2)
     assert (len(result.records), result.cell.concurrency) == (2, 2)
