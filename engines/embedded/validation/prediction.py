@@ -61,7 +61,9 @@ class Predictor:
 
     def off_tokens_per_s(self, cell: Cell) -> float:
         """The arm off beside `cell`."""
-        return self._tokens_per_s(Cell("tokens_per_s", OFF, cell.batch, 0.0, 0, cell.context_tokens))
+        return self._tokens_per_s(
+            Cell("tokens_per_s", self._arms[cell.arm].baseline, cell.batch, 0.0, 0, cell.context_tokens)
+        )
 
     def _mean_step_s(self, cell: Cell) -> float:
         """Over a burst if the table says so: requests whose drafts are accepted more often end earlier."""
@@ -96,7 +98,9 @@ class Predictor:
 
         def rate(at: int) -> float:
             verified, accepted = choices[at]
-            return batch * (1.0 + accepted) / (self._trimmed_s(cell, batch, depth, verified) + setting.policy_s)
+            return (
+                batch * (1.0 + accepted) / (self._trimmed_s(cell, batch, depth, verified) + setting.policy_s)
+            )
 
         return _peak(rate, len(choices))
 

@@ -56,7 +56,9 @@ def trimmings(rate: float, spread: float, depth: int) -> tuple[tuple[float, floa
 
 
 @lru_cache(maxsize=4096)
-def burst_shares(survival: tuple[float, ...], answer_tokens: int, batch: int) -> tuple[tuple[float, float], ...]:
+def burst_shares(
+    survival: tuple[float, ...], answer_tokens: int, batch: int
+) -> tuple[tuple[float, float], ...]:
     """(active part of the batch, share of the burst's steps) once requests have begun to end.
 
     Steps that a request needs are taken as normal: mean n / L, variance n v / L^3 of n tokens at L a step

@@ -37,6 +37,7 @@ class Arm:
     why   where depth and drafter come from
     kind  off = no drafter; fixed; trim = per-request windows that maximise tokens a second (DSpark, D-Cut)
     by    what `steps` count: batch | context
+    baseline   the arm without speculation beside it
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Arm:
     armed: bool = False
     steps: tuple[tuple[int, ...], ...] = ()
     by: str = "batch"
+    baseline: str = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,9 @@ def load_table(name: str) -> Table:
     cells = tuple(_cells(name))
     for cell in cells:
         if cell.arm not in settings:
-            raise ProfileError(f"table {name}: arm {cell.arm!r} of a cell is not described; add [arms.{cell.arm}]")
+            raise ProfileError(
+                f"table {name}: arm {cell.arm!r} of a cell is not described; add [arms.{cell.arm}]"
+            )
     return Table(name, header, settings, cells, tuple(_is_fitted(header, cell) for cell in cells))
 
 

@@ -16,6 +16,7 @@ SPLIT, LEFT_OUT, FITTED = "held out by the split", "left out alone", "fitted"
 class Prediction:
     """A cell and what was predicted for it. Units: seconds, tokens/s, or a ratio.
 
+    noise           standard error of `measured` (log); None = not published
     role            held out by the split | left out alone | fitted (enters no total)
     gain, gain_predicted   tokens a second against no speculation; None = not in the table
     """
@@ -29,6 +30,7 @@ class Prediction:
     tokens: int | None
     measured: float
     predicted: float
+    noise: float | None
     role: str
     gain: float | None
     gain_predicted: float | None
@@ -87,6 +89,7 @@ def _row(table: Table, cell: Cell, predictor: Predictor, role: str) -> Predictio
         tokens=cell.tokens,
         measured=cell.value,
         predicted=predictor.value(cell),
+        noise=cell.noise,
         role=role,
         gain=gain,
         gain_predicted=None if gain is None else predictor.gain(cell),
@@ -95,11 +98,11 @@ def _row(table: Table, cell: Cell, predictor: Predictor, role: str) -> Predictio
 
 def measured_gain(table: Table, cell: Cell, predictor: Predictor) -> float | None:
     """From the table's own figures; a step time needs the acceptance too (known, or the arm's fitted one)."""
-    if cell.arm == OFF or table.header.arms[cell.arm].kind == OFF or cell.quantity in ("target_s", "trimmed_step_s", "draft_s"):
+    if table.header.arms[cell.arm].kind == OFF or cell.quantity in ("target_s", "trimmed_step_s", "draft_s"):
         return None
     if cell.quantity == "ratio":
         return cell.value
-    off = _off(table.cells, cell)
+    off = _off(table, cell)
     if off is None:
         return None
     if cell.quantity == "step_s":
@@ -107,12 +110,12 @@ def measured_gain(table: Table, cell: Cell, predictor: Predictor) -> float | Non
     return cell.value / off
 
 
-def _off(cells: tuple[Cell, ...], cell: Cell) -> float | None:
+def _off(table: Table, cell: Cell) -> float | None:
     wanted: Mapping[str, object] = {
         "quantity": cell.quantity,
-        "arm": OFF,
+        "arm": table.header.arms[cell.arm].baseline,
         "batch": cell.batch,
         "context_tokens": cell.context_tokens,
     }
-    same = [c.value for c in cells if all(getattr(c, name) == value for name, value in wanted.items())]
+    same = [c.value for c in table.cells if all(getattr(c, name) == value for name, value in wanted.items())]
     return same[0] if same else None
