@@ -46,11 +46,11 @@ def throughputs(
     )
 
 
-def rates_by_width(factors: Mapping[str, Mapping[int, float]]) -> Throughputs:
-    """Arm -> concurrency -> its factor of 100 tokens/s a stream; `off` repeats exactly."""
+def rates_by_width(factors: Mapping[str, Mapping[int, float]], base: str = "off") -> Throughputs:
+    """Arm -> concurrency -> its factor of 100 tokens/s a stream; `base` repeats exactly."""
     return Throughputs(
         {
-            CellKey(arm, at, repeat): 100.0 * at * factor * (1.0 if arm == "off" else shift)
+            CellKey(arm, at, repeat): 100.0 * at * factor * (1.0 if arm == base else shift)
             for arm, row in factors.items()
             for at, factor in row.items()
             for repeat, shift in enumerate(JITTER)
