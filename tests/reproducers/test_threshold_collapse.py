@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from reports.judgement import CellFigures, Judgement, Ruling
 from reports.pooled import Throughputs
 from reports.reproduction import ReproductionVerdict
 from reproducers.threshold_collapse import REPRODUCER, assess
+from tests.reproducers.virtual import reproduced
 
 CONCURRENCIES = (1, 2, 4, 5, 8, 16)
 JITTER = (0.99, 1.0, 1.01)  # over three repeats
@@ -99,3 +101,11 @@ def test_a_missing_arm_is_inconclusive_and_says_what_is_needed() -> None:
 def test_it_names_its_report_and_figures() -> None:
     assert REPRODUCER.report == "vllm#49548"
     assert "232" in REPRODUCER.published
+
+
+def test_the_embedded_engine_has_it_with_its_switches_alone(tmp_path: Path) -> None:
+    main = reproduced(REPRODUCER, tmp_path / "main")
+    assert main.verdict is ReproductionVerdict.REPRODUCED
+    assert REPRODUCER.expected.holds(main.ratio)
+    control = reproduced(REPRODUCER, tmp_path / "control", control=True)
+    assert control.verdict is ReproductionVerdict.NOT_REPRODUCED
