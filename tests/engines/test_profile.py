@@ -21,7 +21,9 @@ from engines.embedded.profile import (
 SHIPPED = (
     "gb10-qwen3.5-122b-mtp",
     "h100-llama3.1-8b-eagle",
+    "h100-llama3.1-8b-suffix",
     "h200-qwen3-4b-eagle",
+    "rtx5090-qwen3-4b-dflash",
     "sm80x4-pp4-mtp",
     "strix-halo-27b-mtp",
 )
