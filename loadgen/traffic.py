@@ -91,11 +91,20 @@ class CellPrompts:
         item, known = self._classes[at], self._texts[at]
         rng = Random(f"{self.name}/{number}")
         seed = int(rng.random() * 2**31)
-        if known is None:
-            text = GENERATORS.get(item.name, DEFAULT_GENERATOR)(rng)
-        else:
-            text = known[number % len(known)]
+        text = made(item, rng) if known is None else known[number % len(known)]
         return Prompt(text, item.name, item.max_tokens, item.ignore_eos, seed)
+
+
+def made(item: TrafficClass, rng: Random) -> str:
+    """An offline prompt of the class, as long as it says: texts one after another, cut to their words."""
+    generate = GENERATORS.get(item.name, DEFAULT_GENERATOR)
+    text = generate(rng)
+    if item.prompt_words is None:
+        return text
+    words = text.split()
+    while len(words) < item.prompt_words:
+        words += generate(rng).split()
+    return " ".join(words[: item.prompt_words])
 
 
 def _shuffled(texts: Sequence[str], rng: Random) -> list[str]:

@@ -30,7 +30,9 @@ class TrafficClass:
     """`source`: "offline" (generated here), "hub:ID" (through `datasets`) or "file:PATH" (JSONL,
     parquet, CSV).
 
-    `column`: the prompt's column in a hub or file source. `weight` is relative.
+    `column`: the prompt's column in a hub or file source. `weight` is relative. `prompt_words`: offline
+    prompts are made that long, out of as many texts of the class as it takes (a word is some 1.3 tokens of
+    the embedded engine); None = as they come, 17 to 120 words.
     """
 
     name: str
@@ -40,6 +42,7 @@ class TrafficClass:
     split: str = "test"
     max_tokens: int = 180
     ignore_eos: bool = True
+    prompt_words: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

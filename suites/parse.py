@@ -16,6 +16,7 @@ from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError, TrafficClas
 
 __all__ = ["MOST_STREAMS", "load_suite", "parse_suite"]
 
+MOST_WORDS = 1_000_000
 MOST_REPEATS = 1_000  # beyond it nothing ends: a slip of the finger, not an experiment
 
 # Names become parts of file names and of page anchors, and the suite comes from anywhere.
@@ -117,8 +118,11 @@ def _traffic_class(fields: Fields) -> TrafficClass:
         split=fields.text_or("split", "test"),
         max_tokens=fields.integer("max_tokens", minimum=1, default=180),
         ignore_eos=fields.flag("ignore_eos", default=True),
+        prompt_words=fields.integer_or_none("prompt_words", 1, MOST_WORDS),
     )
     fields.close()
+    if item.prompt_words is not None and source != "offline":
+        raise fields.fault("prompt_words", f"prompts of {source!r} are as long as they are; remove it")
     return item
 
 

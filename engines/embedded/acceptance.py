@@ -1,11 +1,11 @@
 """Which drafts the target accepts: per class and position, unlike between requests, drifting within one.
 
-Draft token t of a request's output passes with probability sigmoid(theta[class, p] + u + d + s * log2(B)):
-p its position in the block, u the request's own offset, d a stationary AR(1) offset held over cells of
-drift_tokens / 8 output tokens, s the batch slope, B the decoding batch (published rates hold at B = 1; with a
-knee B stands for the step's tokens over the knee's). Its
-uniform draw belongs to (request, t) alone: a request meets the same luck whoever runs beside it and whatever
-depth was chosen before.
+Draft t of a request's output passes with probability sigmoid(theta[class, p] + u + d + s * log2(B) + c).
+Here p is its position in the block, u the request's own offset, d a stationary AR(1) offset held over cells
+of drift_tokens / 8 output tokens, s the batch slope, B the decoding batch (published rates hold at B = 1;
+with a knee B stands for the step's tokens over the knee's), c the shift of all acceptance since the engine's
+start. Its uniform draw belongs to (request, t) alone: a request meets the same luck whoever runs beside it
+and whatever depth was chosen before.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class AcceptanceProcess:
         self._innovation = spec.drift * math.sqrt(1.0 - self._rho**2)
         self._one_cell_a_step = self.cell_tokens > k_max
         self.drifts = spec.drift > 0.0
+        self._course_s, self._course_logits = [[point[axis] for point in spec.course] for axis in (0, 1)]
         self._theta_to = [np.ascontiguousarray(self._theta[:, :depth]) for depth in range(k_max + 1)]
         self._ahead = np.arange(k_max, dtype=np.uint64) * _GAMMA_U64
 
@@ -83,6 +84,12 @@ class AcceptanceProcess:
             offsets = offsets + self._spec.batch_slope * self._doublings(len(offsets), depth)
         logits += offsets[:, None]
         return logits
+
+    def shift(self, engine_s: float) -> float:
+        """Change of every logit so many seconds after the engine's first step."""
+        if not self._course_s:
+            return 0.0
+        return float(np.interp(engine_s, self._course_s, self._course_logits))
 
     def _doublings(self, batch: int, depth: int) -> float:
         """Of the batch above one request, or of its tokens above the knee."""

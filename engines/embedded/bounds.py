@@ -94,6 +94,7 @@ def _check_scheduler(scheduler: SchedulerSpec) -> None:
 
 
 def _check_acceptance(acceptance: AcceptanceSpec, k_max: int) -> None:
+    _check_course(acceptance.course)
     if "default" not in acceptance.by_class:
         raise ProfileError("acceptance.by_class.default: missing; it serves the classes that are not listed")
     for name, rates in acceptance.by_class.items():
@@ -108,6 +109,14 @@ def _check_acceptance(acceptance: AcceptanceSpec, k_max: int) -> None:
             raise ProfileError(
                 f"{where}: {len(rates)} positions for k_max = {k_max}; add positions or lower k_max"
             )
+
+
+def _check_course(course: tuple[tuple[float, float], ...]) -> None:
+    where = f"acceptance.course = {[list(point) for point in course]}"
+    if any(len(point) != 2 for point in course):
+        raise ProfileError(f"{where}: points of [seconds, logit]; write [[0, 0.0], [60, -1.5]]")
+    if any(later[0] <= earlier[0] for earlier, later in pairwise(course)):
+        raise ProfileError(f"{where}: its seconds must ascend; sort them, without repeats")
 
 
 def _check_penalties(penalties: PenaltySpec, k_max: int) -> None:

@@ -102,11 +102,15 @@ class DraftShape(StrEnum):
 
     SEQUENTIAL = "sequential"  # MTP, EAGLE: one forward a depth, the first over all tokens of the step
     BLOCK = "block"  # DFlash and kin: one forward proposes all K tokens
+    NGRAM = "ngram"  # looked up in the text on the host: no forward, and no state to keep at K=0
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterSpec:
     """The drafter: its cost shape, its forward, and what rejection sampling costs the device.
+
+    A draft model of its own is sequential with a whole model's forward. An n-gram drafter has no forward,
+    whatever stands here; its look-up is the host's `draft_first_s`.
 
     rejection_s, rejection_request_s   in a step that verifies drafts: once, and per decoding request
     """

@@ -87,6 +87,7 @@ class EngineCore:
         self._step = 0
         self._depth_in_force = 0
         self._durations: StepDurations | None = None
+        self._begun_s: float | None = None
 
     @property
     def running(self) -> int:
@@ -145,7 +146,9 @@ class EngineCore:
         plan = self._scheduler.plan(self._lookahead())
         if plan is None:
             return None
-        logits = self._logits(plan)
+        if self._begun_s is None:
+            self._begun_s = now_s
+        logits = self._logits(plan, now_s - self._begun_s)
         observation = self._observation(plan, logits, now_s)
         decision = self._governor.decide(observation)
         windows, chosen = clamp(decision, observation)
@@ -209,10 +212,10 @@ class EngineCore:
         ignored = self.spec.penalties.policy_ignored
         return chosen if ignored is None else min(ignored, self.spec.k_max)
 
-    def _logits(self, plan: Plan) -> FloatArray | None:
+    def _logits(self, plan: Plan, engine_s: float) -> FloatArray | None:
         """Acceptance logits of the drafts in hand, None when nobody holds a draft."""
         depth = int(plan.drafts[plan.drafts.argmax()]) if plan.decoding else 0
-        return self._verifier.logits(plan.decoding, depth) if depth else None
+        return self._verifier.logits(plan.decoding, depth, engine_s) if depth else None
 
     def _observation(self, plan: Plan, logits: FloatArray | None, now_s: float) -> StepObservation:
         count = plan.decoding

@@ -18,7 +18,7 @@ from governors.profile import Binding, ProfileError
 __all__ = ["EngineProfile", "ProfileError", "apply_options", "load_profile", "profile_names"]
 
 PROFILES = Path(__file__).parent / "profiles"
-_OVERRIDABLE = ("acceptance", "hardware", "host", "penalties", "scheduler")
+_OVERRIDABLE = ("acceptance", "drafter", "hardware", "host", "penalties", "scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +102,29 @@ def _check_sources(table: Mapping[str, object], sources: Mapping[str, str]) -> N
 
 def apply_options(profile: EngineProfile, options: Mapping[str, object]) -> EngineProfile:
     """`profile` with overrides: `k_max`, a scheduler knob (`max_num_seqs`, `kv_blocks`, ...), or a table of
-    constants to replace: `penalties`, `host`, `hardware`, `acceptance`, `scheduler`. Raises ProfileError."""
+    constants to replace: `penalties`, `host`, `hardware`, `acceptance`, `scheduler`, `drafter` (with the
+    `drafter_class` that it then is of). Raises ProfileError."""
     knobs = {knob.name for knob in dataclasses.fields(SchedulerSpec)}
     flat = {name: value for name, value in options.items() if name in knobs}
     tables: dict[str, object] = {"scheduler": flat} if flat else {}
     changed: dict[str, object] = {}
+    binding = profile.binding
     for name, value in options.items():
         if name == "k_max":
             changed["k_max"] = read_value(int, value, "option k_max")
+        elif name == "drafter_class":
+            named = read_value(str, value, "option drafter_class")
+            binding = dataclasses.replace(profile.binding, drafter_class=named)
         elif name in _OVERRIDABLE:
             tables[name] = {**flat, **_table(value, name)} if name == "scheduler" else _table(value, name)
         elif name not in knobs:
-            hint = nearest(name, {"k_max", *_OVERRIDABLE, *knobs})
+            hint = nearest(name, {"drafter_class", "k_max", *_OVERRIDABLE, *knobs})
             raise ProfileError(f"option {name!r}: no such engine option; {hint}")
     for name, table in tables.items():
         changed[name] = _overridden(getattr(profile, name), table, f"option {name}")
-    sources = {**profile.sources, **dict.fromkeys(_paths(changed, tables), "set by an option")}
-    result = dataclasses.replace(profile, sources=sources, **changed)  # type: ignore[arg-type]
+    said = [*_paths(changed, tables), *(["drafter_class"] if binding != profile.binding else [])]
+    sources = {**profile.sources, **dict.fromkeys(said, "set by an option")}
+    result = dataclasses.replace(profile, binding=binding, sources=sources, **changed)  # type: ignore[arg-type]
     check_profile(result)
     return result
 

@@ -181,6 +181,7 @@ class RooflineCost:
         self._drafter = ForwardTime(profile.drafter.forward, profile.hardware)
         self._rejection = (profile.drafter.rejection_s, profile.drafter.rejection_request_s)
         self._sequential = profile.drafter.shape is DraftShape.SEQUENTIAL
+        self._looks_up = profile.drafter.shape is DraftShape.NGRAM
         self._host = HostTime(profile.host)
         self._level = HostLevel(profile.host, seed)
         self._sync = profile.penalties.zero_depth_sync
@@ -215,11 +216,11 @@ class RooflineCost:
         if not shape.speculative or shape.draft_requests == 0:
             return 0
         if shape.depth_next == 0:
-            return 1 if self._sync else 0
+            return 1 if self._sync and not self._looks_up else 0
         return shape.depth_next if self._sequential else 1
 
     def _draft_seconds(self, shape: StepShape, forwards: int) -> float:
-        if forwards == 0:
+        if forwards == 0 or self._looks_up:
             return 0.0
         requests, context = shape.draft_requests, shape.context_tokens
         step_tokens = shape.decode_tokens + shape.prefill_tokens

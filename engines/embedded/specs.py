@@ -41,6 +41,8 @@ class AcceptanceSpec:
     batch_slope   change of the logit per doubling of the decoding batch (0 = independent of the batch)
     batch_knee_tokens  0: doublings count from one request; n: from n tokens a step, batch x (K+1); below them
                   acceptance does not feel the batch (llama.cpp#27117: clean at 4, K=1 recovers at 16)
+    course      (seconds since the engine's first step, change of the logit), ascending: linear between them,
+                constant before the first and after the last; () = acceptance does not change over time
     confidence  None = the drafter has no confidence head; observations then carry NaN
     """
 
@@ -50,6 +52,7 @@ class AcceptanceSpec:
     drift_tokens: float = 100.0
     batch_slope: float = 0.0
     batch_knee_tokens: int = 0
+    course: tuple[tuple[float, float], ...] = ()
     confidence: ConfidenceSpec | None = None
 
 

@@ -58,10 +58,13 @@ class Verifier:
         self._unknown = np.full((batch.capacity, k_max), np.nan)
         self._unknown.setflags(write=False)
 
-    def logits(self, decoding: int, depth: int) -> FloatArray:
-        """Logits (decoding, depth) of conditional acceptance of the drafts in hand."""
+    def logits(self, decoding: int, depth: int, engine_s: float) -> FloatArray:
+        """Logits (decoding, depth) of conditional acceptance of the drafts in hand, at the engine's age."""
         batch = self._batch
-        logits = self._process.logits(batch.ints[CLASS, :decoding], batch.floats[OFFSET, :decoding], depth)
+        offsets = batch.floats[OFFSET, :decoding]
+        if shift := self._process.shift(engine_s):
+            offsets = offsets + shift
+        logits = self._process.logits(batch.ints[CLASS, :decoding], offsets, depth)
         if self._starvation is None:
             return logits
         return starved_logits(logits, batch.ints[STARVED, :decoding], self._starvation)

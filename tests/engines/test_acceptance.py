@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -206,6 +206,16 @@ def test_a_knee_counts_doublings_of_the_step_s_tokens_above_it() -> None:
 
     assert [shift(batch, 4) for batch in (1, 4, 8, 16)] == pytest.approx([0.0, 0.0, -0.5, -1.0])
     assert [shift(batch, 1) for batch in (4, 10, 20)] == pytest.approx([0.0, 0.0, -0.5])
+
+
+def test_acceptance_follows_its_course_from_the_engine_s_first_step() -> None:
+    """Linear between the points, constant beyond them; as old as the engine, not as the clock says."""
+    spec = AcceptanceSpec({"default": CURVE}, course=((10.0, 0.0), (20.0, -2.0)))
+    process = AcceptanceProcess(spec, k_max=4, seed=3)
+    assert [process.shift(age) for age in (0.0, 10.0, 15.0, 20.0, 99.0)] == [0.0, 0.0, -1.0, -2.0, -2.0]
+    assert process_of().shift(5.0) == 0.0
+    stale = replace(spec, course=((0.0, -20.0), (1e6, -20.0)))
+    assert run_population(stale, 20, 40, 4, seed=1).accepted[0].sum() == 0
 
 
 def test_starved_rows_alone_are_multiplied() -> None:

@@ -316,6 +316,20 @@ class TestOptions:
         assert (changed.acceptance.confidence.slope, changed.acceptance.confidence.noise) == (2.0, 0.0)
         assert apply_options(profile, {"acceptance": {"spread": 0.1}}).acceptance.confidence is not None
 
+    def test_another_drafter_is_of_another_class(self, profile: EngineProfile) -> None:
+        changed = apply_options(
+            profile,
+            {
+                "drafter_class": "ngram",
+                "drafter": {"shape": "ngram"},
+                "acceptance": {"course": [[0, 0], [9, -1]]},
+            },
+        )
+        assert (changed.drafter.shape, changed.binding.drafter_class) == ("ngram", "ngram")
+        assert changed.drafter.forward == profile.drafter.forward
+        assert changed.acceptance.course == ((0.0, 0.0), (9.0, -1.0))
+        assert changed.sources["drafter.shape"] == changed.sources["drafter_class"] == "set by an option"
+
     @pytest.mark.parametrize(
         ("options", "said"),
         [
@@ -328,6 +342,10 @@ class TestOptions:
             ({"max_num_seqs": -1}, "scheduler.max_num_seqs = -1"),
             ({"host": {"step_s": float("nan")}}, "not a finite number"),
             ({"target": {"overhead_s": 1}}, "option 'target': no such engine option"),
+            ({"drafter": {"shape": "trie"}}, "drafter.shape = 'trie': not one of sequential, block, ngram"),
+            ({"drafter_class": 3}, "option drafter_class = 3: not a text"),
+            ({"acceptance": {"course": [[0, 1, 2]]}}, "points of [seconds, logit]"),
+            ({"acceptance": {"course": [[5, 0], [5, 1]]}}, "its seconds must ascend"),
             ({"hardware": {"flops_per_s": 1e18}}, "hardware.flops_per_s = 1e+18: above the roof"),
         ],
     )

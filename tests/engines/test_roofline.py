@@ -64,6 +64,16 @@ class TestByHand:
         block = replace(TINY, drafter=replace(TINY.drafter, shape=DraftShape.BLOCK))
         assert cost(decode(2, 2), block).draft_s == pytest.approx(0.1 + 0.2 + 4 * 0.001 + 0.05)
 
+    def test_an_ngram_drafter_costs_its_look_up_alone(self) -> None:
+        """No forward at any depth, none at K=0 for a state that it does not have; rejection stays."""
+        synced = replace(TINY.penalties, zero_depth_sync=True)
+        ngram = replace(TINY, drafter=replace(TINY.drafter, shape=DraftShape.NGRAM), penalties=synced)
+        assert [cost(decode(2, depth), ngram).draft_s for depth in (1, 3)] == pytest.approx([0.05, 0.05])
+        assert cost(decode(2, 0), ngram).draft_s == 0.0
+        slow_host = replace(ngram, host=replace(ngram.host, launch_full_s=10.0))
+        # step + 2 requests + launch + verify + 2 requests + one look-up, not one a depth
+        assert cost(decode(2, 3), slow_host).step_s == pytest.approx(0.1 + 0.02 + 10.0 + 0.05 + 0.04 + 0.1)
+
     def test_prefill_reads_what_is_cached_and_runs_every_token(self) -> None:
         shape = decode(0, 0, prefill_requests=1, prefill_tokens=40, prefill_context_tokens=16, **PLAIN)
         assert cost(shape).target_s == pytest.approx((200 + 16 + 80) / 100 + 0.4 + 0.5 + 0.25)

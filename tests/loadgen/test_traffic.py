@@ -84,3 +84,23 @@ def test_an_unknown_source_is_named(source: str) -> None:
 def test_no_class_at_all() -> None:
     with pytest.raises(TrafficError, match="no traffic class"):
         TrafficMix([], 0)
+
+
+def test_offline_prompts_are_as_long_as_the_class_says() -> None:
+    def words(length: int | None) -> list[int]:
+        mix = TrafficMix([TrafficClass("gsm8k", prompt_words=length)], 7).cell(CellKey("off", 1, 0))
+        return [len(prompt.text.split()) for prompt in islice(mix.stream(0), 20)]
+
+    assert words(5) == [5] * 20
+    assert words(700) == [700] * 20
+    assert len(set(words(None))) > 5
+
+
+def test_a_part_has_its_own_mix_and_its_own_prompts() -> None:
+    cell = TrafficMix(MIX, 1).cell(CellKey("off", 2, 0))
+    part = cell.part("phase-1", {"chat": 1.0}, 2)
+    own, other = list(islice(cell.stream(0), 30)), list(islice(part.stream(0), 30))
+    assert {prompt.traffic_class for prompt in other} == {"chat"}
+    assert not {prompt.seed for prompt in own} & {prompt.seed for prompt in other}
+    again = cell.part("phase-1", {"chat": 1.0}, 2)
+    assert list(islice(again.stream(0), 30)) == other
