@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reproducers import (
     amplification,
+    batch_dependent_acceptance,
     capture_ceiling,
     capture_hole,
     crossover_strix,
@@ -24,6 +25,7 @@ from reproducers.contract import Reproducer
 
 REPRODUCERS: dict[str, Reproducer] = {
     "amplification": amplification.REPRODUCER,
+    "batch-dependent-acceptance": batch_dependent_acceptance.REPRODUCER,
     "capture-ceiling": capture_ceiling.REPRODUCER,
     "capture-hole": capture_hole.REPRODUCER,
     "crossover-strix": crossover_strix.REPRODUCER,
