@@ -24,6 +24,7 @@ VERBS = {
     "replay": "depthgate.verbs.replay",
     "lossless": "depthgate.verbs.lossless",
     "profile": "depthgate.verbs.profile",
+    "doctor": "depthgate.verbs.doctor",
 }
 INTERRUPTED = 130
 MACHINE_AT_FAULT = 4

@@ -1,0 +1,160 @@
+"""What the configuration alone says: a suite's engine, or one typed as JSON, before any request is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from depthgate.exits import UsageError
+from engines.embedded.profile import apply_options, load_profile
+from governors.contract import DepthLimits
+from governors.registry import depths, governor_entry
+from reproducers.configuration import ConfigFinding, EngineConfig, default_sizes
+from reproducers.contract import Reproducer
+from reproducers.registry import REPRODUCERS
+from suites.fields import Fields
+from suites.model import Arm, EngineSpec, Suite, SuiteError
+
+CAPTURED_AT_MOST = 512  # tokens, vLLM's default ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A finding and the reproducer that shows under load what it foretells."""
+
+    reproducer: Reproducer
+    finding: ConfigFinding
+
+
+def diagnose(config: EngineConfig) -> tuple[Diagnosis, ...]:
+    """Every finding of every reproducer that can foretell its cliff."""
+    return tuple(
+        Diagnosis(reproducer, finding)
+        for _, reproducer in sorted(REPRODUCERS.items())
+        if reproducer.config_check is not None
+        for finding in reproducer.config_check(config)
+    )
+
+
+def config_of_suite(suite: Suite) -> EngineConfig:
+    """UsageError for an engine that runs elsewhere: nothing is known of its configuration."""
+    if suite.engine.kind == "embedded":
+        return _embedded(suite)
+    if suite.engine.kind == "vllm":
+        return _vllm(suite)
+    raise UsageError(
+        f"suite {suite.name!r} runs on {suite.engine.kind!r}: its configuration is not in the suite; "
+        'give it with --config \'{"max_num_seqs": 256, "num_speculative_tokens": 7}\''
+    )
+
+
+def config_of_json(given: Mapping[str, object]) -> EngineConfig:
+    """vLLM's names: max_num_seqs, num_speculative_tokens (a K or a list of them), cudagraph_capture_sizes or
+
+    max_cudagraph_capture_size, padding. Sizes that are not given are vLLM's defaults. SuiteError otherwise.
+    """
+    fields = Fields(given, "--config")
+    most = fields.integer("max_num_seqs", minimum=1, default=256)
+    if isinstance(fields.raw("num_speculative_tokens"), list):
+        chosen = _integers(fields, "num_speculative_tokens", least=0) or ()
+    else:
+        chosen = (fields.integer("num_speculative_tokens", minimum=0, default=0),)
+    sizes = _integers(fields, "cudagraph_capture_sizes")
+    limit = fields.integer_or_none("max_cudagraph_capture_size", minimum=1)
+    padding = fields.flag("padding", default=True)
+    fields.close()
+    return EngineConfig(
+        most, tuple(sorted(set(chosen))), _captured(sizes, limit, most, max(chosen)), limit, padding
+    )
+
+
+def _embedded(suite: Suite) -> EngineConfig:
+    profile = apply_options(load_profile(suite.engine.profile or ""), suite.engine.options)
+    penalties, most = profile.penalties, profile.scheduler.max_num_seqs
+    return EngineConfig(
+        max_num_seqs=most,
+        depths=_depths(suite.arms, DepthLimits(profile.k_max, most)),
+        capture_sizes=penalties.capture_sizes,
+        padding=penalties.capture_padding,
+    )
+
+
+def _vllm(suite: Suite) -> EngineConfig:
+    """From the suite alone: neither the environment nor the model has to be here."""
+    options, k_max = suite.engine.options, _whole(suite.engine, "k_max", 4)
+    most, words = _whole(suite.engine, "max_num_seqs", 256), _words(options.get("args"))
+    compilation = _compilation(words)
+    sizes = _whole_numbers(compilation.get("cudagraph_capture_sizes"))
+    asked = _after(words, "--max-cudagraph-capture-size") or compilation.get("max_cudagraph_capture_size")
+    limit = int(str(asked)) if asked is not None else None
+    eager = "--enforce-eager" in words or compilation.get("cudagraph_mode") == "NONE"
+    return EngineConfig(
+        max_num_seqs=most,
+        depths=_depths(suite.arms, DepthLimits(k_max, most)),
+        capture_sizes=None if eager else _captured(sizes, limit, most, k_max),
+        capture_limit=limit,
+    )
+
+
+def _depths(arms: Sequence[Arm], limits: DepthLimits) -> tuple[int, ...]:
+    found = {
+        depth
+        for arm in arms
+        for depth in (
+            depths(arm.governor, arm.options, limits) if governor_entry(arm.governor).speculative else (0,)
+        )
+    }
+    return tuple(sorted(found))
+
+
+def _captured(
+    sizes: tuple[int, ...] | None, limit: int | None, max_num_seqs: int, k_max: int
+) -> tuple[int, ...]:
+    """A list, a limit or its default, as vLLM settles it (vllm/config/vllm.py, _set_cudagraph_sizes)."""
+    if sizes:
+        return tuple(sorted(set(sizes)))
+    return default_sizes(
+        limit if limit is not None else min(2 * max_num_seqs * (k_max + 1), CAPTURED_AT_MOST)
+    )
+
+
+def _integers(fields: Fields, name: str, least: int = 1) -> tuple[int, ...] | None:
+    items = fields.items(name)
+    if items is None:
+        return None
+    found = tuple(item for item in items if isinstance(item, int) and not isinstance(item, bool))
+    if not items or len(found) < len(items) or min(found) < least:
+        raise fields.fault(name, f"must be a list of whole numbers from {least} up: [1, 2, 4, 8]")
+    return found
+
+
+def _whole(spec: EngineSpec, name: str, default: int) -> int:
+    value = spec.options.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SuiteError(f"engine options: {name} = {value!r}: not a whole number")
+    return value
+
+
+def _words(args: object) -> tuple[str, ...]:
+    """`--flag=value` is taken apart as well."""
+    given = [str(word) for word in args] if isinstance(args, list | tuple) else []
+    return tuple(part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word]))
+
+
+def _after(words: Sequence[str], flag: str) -> str | None:
+    at = words.index(flag) + 1 if flag in words else len(words)
+    return words[at] if at < len(words) else None
+
+
+def _compilation(words: Sequence[str]) -> dict[str, object]:
+    text = _after(words, "--compilation-config") or _after(words, "-O")
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        raise UsageError(f"args: --compilation-config {text}: not JSON; mend it in the suite") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _whole_numbers(value: object) -> tuple[int, ...] | None:
+    return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else None
