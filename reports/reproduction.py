@@ -25,10 +25,11 @@ class ReproductionSummary:
     name       the reproducer, e.g. "threshold-collapse"
     report     the thread, as project#number, e.g. "vllm#49548"
     title      one line: the symptom in words
-    ratio      of the collapsed arm to `ratio_of`, None = not known
+    ratio      the figure, as a rule of the collapsed arm to `ratio_of`; None = not known
     published  the report's own figures, in its own units
     evidence   sentences a reader can check against the tables, the strongest first
     ratio_of   what the ratio divides by what, e.g. "tokens/s of schedule over fixed_2, c >= 5"
+    figure_is  what `ratio` is where it is no ratio, e.g. "breaks even at c ="
     """
 
     name: str
@@ -39,3 +40,4 @@ class ReproductionSummary:
     published: str
     evidence: tuple[str, ...] = ()
     ratio_of: str = ""
+    figure_is: str = "ratio"

@@ -111,8 +111,8 @@ def _judgement_text(judgement: Judgement) -> str:
 def _reproduction_text(summary: ReproductionSummary) -> str:
     word = summary.verdict.value.replace("-", " ").upper()
     of = f" ({summary.ratio_of})" if summary.ratio_of else ""
-    ratio = f"ratio {ratio_interval(summary.ratio)}{of}" if summary.ratio else "ratio not known"
-    return f"{word}: {summary.report} {summary.name}, {ratio}. Published: {summary.published}"
+    figure = f"{summary.figure_is} {ratio_interval(summary.ratio) if summary.ratio else 'not known'}{of}"
+    return f"{word}: {summary.report} {summary.name}, {figure}. Published: {summary.published}"
 
 
 def _table(judgement: Judgement, *, wide: bool) -> Table:

@@ -37,7 +37,12 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
         below("K=8 / no speculation", throughputs.ratio(SUBJECT, "off", concurrencies), LOSS),
     )
     return summary(
-        REPRODUCER, judgement, findings, amplification, "drafts verified per token emitted at K=8, no ratio"
+        REPRODUCER,
+        judgement,
+        findings,
+        amplification,
+        "drafts verified per token emitted at K=8",
+        figure_is="amplification",
     )
 
 

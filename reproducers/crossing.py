@@ -35,8 +35,9 @@ def assess_crossing(
         judgement,
         findings,
         crossing(throughputs, reproducer.subject, grid),
-        "the concurrency at which speculation breaks even, no ratio",
+        "concurrency",
         (f"speculation / no speculation: {course}",) if course else (),
+        figure_is="breaks even at",
     )
 
 

@@ -23,7 +23,7 @@ from reproducers.script import run_script
 from reproducers.summary import summary
 
 SUBJECT: Final = "ladder"
-STEADIED: Final = "ladder_steadied"
+STEADIED: Final = "steadied"
 SWITCHES: Final = 20.0  # per 1,000 steps after the load settles
 LEFT: Final = 0.6  # switches with dead band and back-off / without
 SAME: Final = 0.95  # throughput of one over the other, and its inverse; reported: within -2.9 to +2.0 %

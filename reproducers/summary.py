@@ -17,8 +17,10 @@ def summary(
     figure: Interval | None,
     figure_of: str,
     beside: Sequence[str] = (),
+    figure_is: str = "ratio",
 ) -> ReproductionSummary:
-    """`beside`: sentences that a reader should have and that decide nothing."""
+    """`beside`: sentences that a reader should have and that decide nothing; `figure_is`: see
+    ReproductionSummary."""
     return ReproductionSummary(
         name=reproducer.name,
         report=reproducer.report,
@@ -28,4 +30,5 @@ def summary(
         published=reproducer.published,
         evidence=(*(finding.sentence for finding in findings), *beside, *left_out(judgement)),
         ratio_of=figure_of,
+        figure_is=figure_is,
     )

@@ -24,7 +24,7 @@ def reproduction_banner(part: PagePart) -> Markup | None:
     mark, word = WORDS[summary.verdict]
     facts = [
         (
-            "Ratio" if not summary.ratio_of else f"Ratio: {summary.ratio_of}",
+            ": ".join(filter(None, (summary.figure_is.capitalize(), summary.ratio_of))),
             value(ratio_interval(summary.ratio)),
         ),
         ("Published", value(summary.published or UNKNOWN)),
