@@ -24,6 +24,7 @@ VERBS = {
     "replay": "depthgate.verbs.replay",
     "lossless": "depthgate.verbs.lossless",
     "profile": "depthgate.verbs.profile",
+    "validate": "depthgate.verbs.validate",
     "doctor": "depthgate.verbs.doctor",
 }
 INTERRUPTED = 130

@@ -1,1 +1,1 @@
-"""Published and measured tables, fitted in part and predicted in the rest by the engine's own cost functions."""
+"""Tables of published figures: fitted in part, the rest predicted by the engine's own cost functions."""

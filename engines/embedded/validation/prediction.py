@@ -30,7 +30,7 @@ class Predictor:
                 if id(before) not in shared:
                     shared[id(before)] = placed(before, rest, value)
                 self._settings[name] = shared[id(before)]
-        costs = {id(each): RooflineCost(each.profile) for each in self._settings.values()}
+        costs = {id(each): RooflineCost(each.placed_host()) for each in self._settings.values()}
         self._costs = {name: costs[id(each)] for name, each in self._settings.items()}
 
     def value(self, cell: Cell) -> float:
@@ -154,6 +154,6 @@ class Predictor:
 
 
 def _peak(value: Callable[[int], float], count: int) -> float:
-    """The largest of value(0..count - 1), which rises and then falls: every 8th, then those beside the best."""
+    """The largest of value(0..count - 1), which rises, then falls: every 8th, then those beside the best."""
     best = max(range(0, count, 8), key=value)
     return max(value(at) for at in range(max(0, best - 7), min(count, best + 8)))

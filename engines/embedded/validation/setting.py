@@ -14,6 +14,19 @@ from engines.embedded.schema import read_table
 from engines.embedded.validation.survival import length, population
 from governors.profile import ProfileError
 
+HOST_TIMES = (
+    "step_s",
+    "request_s",
+    "launch_full_s",
+    "launch_piecewise_s",
+    "launch_eager_s",
+    "verify_s",
+    "verify_request_s",
+    "draft_first_s",
+    "draft_next_s",
+    "zero_depth_s",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -23,6 +36,7 @@ class Setting:
                        `rate` None: the profile's published curve
     extra_context_tokens   context beyond the stated one (the mean of what was generated)
     kv_capacity_bytes  so many requests run at once as this holds; None = all
+    host_level         every launch and host time is this many times the profile's (HostSpec: level x host)
     policy_s           added to each step by a policy that trims windows (confidences, sorting)
     """
 
@@ -32,6 +46,15 @@ class Setting:
     extra_context_tokens: float = 0.0
     kv_capacity_bytes: float | None = None
     policy_s: float = 0.0
+    host_level: float = 1.0
+
+    def placed_host(self) -> EngineProfile:
+        """The profile with its host at `host_level`."""
+        if self.host_level == 1.0:
+            return self.profile
+        host = self.profile.host
+        times = {name: getattr(host, name) * self.host_level for name in HOST_TIMES}
+        return dataclasses.replace(self.profile, host=dataclasses.replace(host, **times))
 
     def length(self, depth: int) -> float:
         """Tokens a request and step at `depth`."""

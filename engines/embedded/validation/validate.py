@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from engines.embedded.validation.fitting import Fit, fit
+from engines.embedded.validation.fitting import Fit, fit, without_each
 from engines.embedded.validation.prediction import OFF, Predictor
 from engines.embedded.validation.table import Cell, Table, load_table, table_names
 
@@ -58,20 +58,18 @@ def validate_tables(say: Callable[[str], None] = lambda line: None) -> Iterator[
 
 
 def validate_table(table: Table) -> Validated:
-    """Fit on the split's cells; predict the others, and those too, each left out alone if the table says so."""
+    """Fit on the split's cells and predict the others; then those too, each left out alone, if so said."""
     cells = table.cells
     kept = [cell for cell, fitted in zip(cells, table.fitted, strict=True) if fitted]
     split = fit(table, kept)
     predictor = Predictor(table, split.values)
     rows = []
-    everything = fit(table, cells, split.values) if table.header.leave_one_out else split
+    alone = without_each(table, split.values) if table.header.leave_one_out else {}
     for index, cell in enumerate(cells):
         if not table.fitted[index]:
             rows.append(_row(table, cell, predictor, SPLIT))
         elif table.header.leave_one_out:
-            others = [other for at, other in enumerate(cells) if at != index]
-            alone = fit(table, others, everything.values)
-            rows.append(_row(table, cell, Predictor(table, alone.values), LEFT_OUT))
+            rows.append(_row(table, cell, Predictor(table, alone[index]), LEFT_OUT))
         else:
             rows.append(_row(table, cell, predictor, FITTED))
     return Validated(table, split, tuple(rows))
