@@ -21,6 +21,7 @@ from reports.metrics import (
     refused,
     tokens_per_chunk_by_class,
 )
+from reports.starvation import starvation_note
 from reports.statistics import Pool, Statistic, statistics
 from reports.step_series import SwitchCount, switch_count, unapplied, unapplied_share
 from reports.throughput import peak_tokens_per_s, token_spans
@@ -170,6 +171,7 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     said += dict.fromkeys(span.note for span in spans if span is not None and span.note)
     if len(pool.repeats) == 1:
         said.append("one repeat: intervals are over its requests and say nothing about a second engine start")
+    said += filter(None, [starvation_note(pool.steps.values(), suite.seed, suite.confidence)])
     few = {name: item.samples for name, item in own.items() if item.samples < samples_needed(name)}
     if few:
         said.append(f"shown but not gated, too few values for the percentile: {', '.join(_grouped(few))}")

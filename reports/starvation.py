@@ -6,6 +6,7 @@ vllm#53426). Nothing fails: only acceptance falls, so it has to be looked for.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from reports.judgement import Interval
 from reports.samples import IntArray
 from reports.step_series import StepSeries
 
+STARVED = 0.7  # ratio below which a pause is worth a note
 FIRST = 2  # verifications after a pause that count as resumed
 SETTLED = 8  # from this one on they count as settled, as do all before the first pause
 
@@ -88,6 +90,29 @@ def starvation(
     drawn = (weights @ passed) / np.maximum(weights @ expected, np.finfo(float).tiny)
     point = float(passed.sum() / expected.sum())
     return bootstrap_interval(point, drawn, len(expected), confidence)
+
+
+def starvation_note(journals: Iterable[StepSeries], seed: int, confidence: float) -> str | None:
+    """A sentence for a cell whose drafter starves, from the journals of its repeats; None otherwise."""
+    found = starvation(_together([resumption(series) for series in journals]), None, seed, confidence)
+    if found is None or found.high >= STARVED:
+        return None
+    return (
+        "drafter state starves after K=0: the first drafts after it pass "
+        f"{found.point:.2f} ({found.low:.2f} to {found.high:.2f}) times as often as settled ones"
+    )
+
+
+def _together(parts: Sequence[Resumption]) -> Resumption:
+    """All pauses of all journals, depths filled up to the deepest."""
+    depths = max((part.resumed_verified.shape[1] for part in parts), default=1)
+
+    def stacked(name: str) -> IntArray:
+        columns = [getattr(part, name) for part in parts]
+        filled = [np.pad(column, ((0, 0), (0, depths - column.shape[1]))) for column in columns]
+        return np.concatenate([np.zeros((0, depths), dtype=np.int64), *filled])
+
+    return Resumption(*(stacked(name) for name in Resumption.__slots__))
 
 
 def _rate(accepted: IntArray, verified: IntArray) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.starvation import FIRST, SETTLED, resumption, starvation
+from reports.starvation import FIRST, SETTLED, resumption, starvation, starvation_note
 from reports.step_series import StepSeries
 
 
@@ -83,6 +83,18 @@ def test_one_pause_shows_no_spread_and_none_shows_nothing() -> None:
     assert never.settled_rate == pytest.approx(0.7)
     empty = resumption(journal([], []))
     assert (empty.resumed_rate, empty.settled_rate) == (None, None)
+
+
+def test_a_starved_cell_is_noted_over_all_its_journals() -> None:
+    """One pause a journal shows no spread; three journals do. Depths may differ between them."""
+    journals = [after(pauses=1, starved=rate, fed=0.7) for rate in (0.1, 0.13, 0.07)]
+    journals.append(journal([1] * 5, [0.9] * 5))
+    note = starvation_note(journals, seed=1, confidence=0.95)
+    assert note is not None
+    assert note.startswith("drafter state starves after K=0: the first drafts after it pass 0.14 (0.")
+    assert starvation_note(journals[:1], seed=1, confidence=0.95) is None
+    assert starvation_note([after(4, starved=0.7, fed=0.7)], seed=1, confidence=0.95) is None
+    assert starvation_note([], seed=1, confidence=0.95) is None
 
 
 def test_steps_that_only_prefill_are_no_pause() -> None:
