@@ -5,6 +5,7 @@ from __future__ import annotations
 from reproducers import (
     amplification,
     batch_dependent_acceptance,
+    bistable,
     capture_ceiling,
     capture_hole,
     crossover_strix,
@@ -14,6 +15,7 @@ from reproducers import (
     oscillation,
     piecewise_override,
     policy_not_applied,
+    prefill_burst,
     runner_hole,
     small_tax,
     suffix_below_baseline,
@@ -26,6 +28,7 @@ from reproducers.contract import Reproducer
 REPRODUCERS: dict[str, Reproducer] = {
     "amplification": amplification.REPRODUCER,
     "batch-dependent-acceptance": batch_dependent_acceptance.REPRODUCER,
+    "bistable": bistable.REPRODUCER,
     "capture-ceiling": capture_ceiling.REPRODUCER,
     "capture-hole": capture_hole.REPRODUCER,
     "crossover-strix": crossover_strix.REPRODUCER,
@@ -35,6 +38,7 @@ REPRODUCERS: dict[str, Reproducer] = {
     "oscillation": oscillation.REPRODUCER,
     "piecewise-override": piecewise_override.REPRODUCER,
     "policy-not-applied": policy_not_applied.REPRODUCER,
+    "prefill-burst": prefill_burst.REPRODUCER,
     "runner-hole": runner_hole.REPRODUCER,
     "small-tax": small_tax.REPRODUCER,
     "suffix-below-baseline": suffix_below_baseline.REPRODUCER,
