@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-WIDTH = 100
+WIDTH = 116
 STYLES = {
     ReproductionVerdict.REPRODUCED: "green",
     ReproductionVerdict.NOT_REPRODUCED: "red",
