@@ -20,7 +20,7 @@ from reports.pooled import RepeatFigures, Throughputs, repeat_figures
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
-from reproducers.findings import above, below
+from reproducers.findings import NEEDS, above, below
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -65,7 +65,7 @@ def detected(judgement: Judgement, concurrencies: list[int]) -> str:
     }
     ratio = RepeatFigures(values, resumed.confidence).ratio(SUBJECT, STEADY, concurrencies)
     if ratio is None:
-        return "detector, state starvation after K=0: no step records"
+        return f"detector, state starvation after K=0: {NEEDS if values else 'no step records'}"
     first, others = _mean(values, SUBJECT), _mean(values, STEADY)
     shares = f"{first:.2f} of the first drafts after K=0 pass, {others:.2f} of others"
     bounds = f"ratio {ratio.point:.2f}, {ratio.low:.2f} to {ratio.high:.2f}"
