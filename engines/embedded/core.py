@@ -76,7 +76,7 @@ class EngineCore:
         self.limits = DepthLimits(spec.k_max, spec.scheduler.max_num_seqs, spec.penalties.capture_sizes or ())
         self._cost = cost
         self._governor = governor
-        self._scheduler = Scheduler(spec.scheduler, spec.k_max)
+        self._scheduler = Scheduler(spec.scheduler, spec.k_max, spec.penalties.draft_budget_tokens)
         self._batch = self._scheduler.batch
         self._process = AcceptanceProcess(spec.acceptance, spec.k_max, spec.seed)
         self._verifier = Verifier(self._batch, self._process, spec.penalties, spec.k_max)

@@ -62,13 +62,17 @@ class Plan:
 
 
 class Scheduler:
-    """Moves requests between the waiting queue and the batch, and their blocks out of and into the pool."""
+    """Moves requests between the waiting queue and the batch, and their blocks out of and into the pool.
 
-    def __init__(self, spec: SchedulerSpec, k_max: int) -> None:
+    `draft_budget`: drafts that a step may verify in all, those of the oldest requests first; None = no bound.
+    """
+
+    def __init__(self, spec: SchedulerSpec, k_max: int, draft_budget: int | None = None) -> None:
         if spec.max_num_batched_tokens < 1:
             raise ValueError(f"max_num_batched_tokens={spec.max_num_batched_tokens}: must be at least 1")
         self.spec = spec
         self._k_max = k_max
+        self._draft_budget = draft_budget
         self.batch = RunningBatch(spec.max_num_seqs, k_max)
         self.waiting: deque[RequestState] = deque()
         self.kv = KvBlocks(spec.kv_blocks, spec.block_size)
@@ -120,7 +124,7 @@ class Scheduler:
         """Tokens (> 0) for the leading columns that fit budget and blocks; and how many were preempted."""
         size = self.batch.size
         ints = self.batch.ints[:, :size]
-        ahead = ints[TOKENS] + ints[DRAFTS]
+        ahead = ints[TOKENS] + self._drafts(ints[DRAFTS])
         granted = ahead - ints[COMPUTED]
         budget = self.spec.max_num_batched_tokens
         may_exceed = size > self.batch.decoding or size * (self._k_max + 1) > budget
@@ -147,6 +151,14 @@ class Scheduler:
         self.kv.take(taken)
         ints[BLOCKS, :count] += extra[:count]
         return granted[:count], preempted
+
+    def _drafts(self, in_hand: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of the drafts in hand, those that the budget for drafts leaves."""
+        if self._draft_budget is None:
+            return in_hand
+        before = np.cumsum(in_hand) - in_hand
+        left: NDArray[np.int64] = np.clip(self._draft_budget - before, 0, in_hand)
+        return left
 
     def _preempt(self) -> int:
         """The newest request to the front of the queue, to be computed again; returns the blocks it held."""

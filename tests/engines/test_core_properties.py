@@ -23,6 +23,7 @@ PENALTIES = st.builds(
     PenaltySpec,
     zero_depth_sync=st.booleans(),
     lookahead_static=st.booleans(),
+    draft_budget_tokens=st.none() | st.integers(0, 8),
     policy_ignored=st.none() | st.integers(0, 6),
     drafter_starvation=st.sampled_from((1.0, 0.1)),
 )

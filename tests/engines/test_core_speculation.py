@@ -115,6 +115,18 @@ def test_without_a_drafter_there_is_no_lookahead_and_no_draft() -> None:
     assert bench.cost.shapes[1].depth_next == 0
 
 
+def test_a_budget_for_drafts_goes_to_the_oldest_requests_first() -> None:
+    """Four drafts for three requests at K=3: 3 for the first, 1 for the second, none for the third, which
+    decodes one token a step; when the first has gone (after 1 + 2 x 4 tokens) the others move up."""
+    governor = Script(depths=[3])
+    bench = Bench(core_spec(penalties=PenaltySpec(draft_budget_tokens=4), k_max=3), governor)
+    a, b, c = bench.submit(2, 9), bench.submit(2, 30), bench.submit(2, 30)
+    steps = [bench.step() for _ in range(4)]
+    assert [seen.drafts_in_hand.tolist() for seen in governor.observations[1:]] == [[3, 1, 0]] * 2 + [[3, 1]]
+    assert [emitted(step) for step in steps[1:]] == [{a: 4, b: 2, c: 1}] * 2 + [{b: 4, c: 2}]
+    assert [step.record.depth_executed for step in steps] == [3] * 4
+
+
 def test_an_ignored_policy_shows_as_chosen_against_executed() -> None:
     governor = Script(depths=[0])
     bench = Bench(core_spec(penalties=PenaltySpec(policy_ignored=2), k_max=3), governor)

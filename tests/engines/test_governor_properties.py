@@ -91,6 +91,7 @@ def engine_options(draw: st.DrawFn, acceptance: Mapping[str, object]) -> dict[st
                 optional={
                     "lookahead_static": st.booleans(),
                     "zero_depth_sync": st.booleans(),
+                    "draft_budget_tokens": st.integers(0, 8),
                     "policy_ignored": st.integers(0, K_MAX),
                 },
             )

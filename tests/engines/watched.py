@@ -126,6 +126,8 @@ class Watched:
         assert record.verified + record.batch + record.prefill_tokens <= (
             self.core.spec.scheduler.max_num_batched_tokens
         )
+        most = self.core.spec.penalties.draft_budget_tokens
+        assert most is None or record.verified <= most
         for handle in self._patience.keys() - self.ended:
             self._patience[handle] -= 1
             assert self._patience[handle] > 0, f"request {handle} starves"
