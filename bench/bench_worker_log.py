@@ -21,7 +21,8 @@ def cuda_clock() -> tuple[WorkerClock, Callable[[], Any]]:
     if not torch.cuda.is_available():
         pytest.skip("times CUDA events: needs a CUDA device")
     matrix = torch.zeros((256, 256), device="cuda")
-    return CudaClock(lambda: torch.cuda.Event(enable_timing=True)), lambda: matrix.add_(1.0)
+    clock = CudaClock(lambda: torch.cuda.Event(enable_timing=True), torch.cuda.current_stream)
+    return clock, lambda: matrix.add_(1.0)
 
 
 def cpu_clock() -> tuple[WorkerClock, Callable[[], Any]]:

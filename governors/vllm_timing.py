@@ -36,38 +36,67 @@ class WorkerReport(NamedTuple):
 
 
 class WorkerClock(Protocol):
-    """Marks points of the worker's work; `seconds` is None until the second mark is reached."""
+    """Marks points of the worker's work, reached in the order in which they were stamped.
+
+    late: marks of a step are not reached when it ends, so that asking then is in vain.
+    """
+
+    @property
+    def late(self) -> bool: ...
+
+    def begin_step(self) -> None: ...
 
     def stamp(self) -> Any: ...
 
-    def seconds(self, begin: Any, end: Any) -> float | None: ...
+    def reached(self, mark: Any) -> bool: ...
+
+    def seconds(self, begin: Any, end: Any) -> float: ...
 
 
 class MonotonicClock:
     """For workers that compute on the CPU."""
 
+    late = False
+
+    def begin_step(self) -> None:
+        return None
+
     def stamp(self) -> float:
         return time.monotonic()
 
-    def seconds(self, begin: float, end: float) -> float | None:
+    def reached(self, mark: float) -> bool:
+        return True
+
+    def seconds(self, begin: float, end: float) -> float:
         return end - begin
 
 
 class CudaClock:
-    """CUDA events of a fixed pool, on the current stream; one comes round again when its step is given up."""
+    """CUDA events of a fixed pool, on the stream that is current when the step begins (asking for it costs as
+    much as recording). An event comes round again when its step is given up."""
 
-    def __init__(self, new_event: Callable[[], Any]) -> None:
+    late = True
+
+    def __init__(self, new_event: Callable[[], Any], current_stream: Callable[[], Any]) -> None:
         self._pool = [new_event() for _ in range((STEPS_KEPT + 2) * _STAMPS_A_STEP)]
+        self._current_stream = current_stream
+        self._stream: Any = None
         self._next = 0
+
+    def begin_step(self) -> None:
+        self._stream = self._current_stream()
 
     def stamp(self) -> Any:
         event = self._pool[self._next]
         self._next = (self._next + 1) % len(self._pool)
-        event.record()
+        event.record(self._stream)
         return event
 
-    def seconds(self, begin: Any, end: Any) -> float | None:
-        return begin.elapsed_time(end) * 1e-3 if end.query() else None
+    def reached(self, mark: Any) -> bool:
+        return bool(mark.query())
+
+    def seconds(self, begin: Any, end: Any) -> float:
+        return float(begin.elapsed_time(end)) * 1e-3
 
 
 @dataclass(slots=True)
@@ -92,6 +121,8 @@ class WorkerLog:
     def begin(self, timed: bool) -> None:
         self._count += 1
         self._current = _Step(self._count, timed)
+        if timed:
+            self._clock.begin_step()
 
     def forward(self, mode: GraphMode, run: Callable[[], Any]) -> Any:
         """Runs the target's forward pass; see `forwarding`."""
@@ -133,22 +164,19 @@ class WorkerLog:
         return WorkerReport(step.drafted, str(step.graph_mode), self._ready(step.number))
 
     def _ready(self, now: int) -> tuple[StepTimes, ...]:
-        found = []
+        """Times of the steps that the worker's device is through with, each told once."""
+        clock, found = self._clock, []
         while self._steps:
             step = self._steps[0]
-            target_s, target_ready = self._seconds(step.target)
-            draft_s, draft_ready = self._seconds(step.draft)
-            if not (target_ready and draft_ready):
+            last = step.draft or step.target
+            if last is not None and ((clock.late and step.number == now) or not clock.reached(last[1])):
                 break
-            found.append(StepTimes(now - step.number, target_s, draft_s))
+            found.append(StepTimes(now - step.number, self._seconds(step.target), self._seconds(step.draft)))
             self._steps.popleft()
         return tuple(found)
 
-    def _seconds(self, span: tuple[Any, Any] | None) -> tuple[float | None, bool]:
-        if span is None:
-            return None, True
-        seconds = self._clock.seconds(*span)
-        return seconds, seconds is not None
+    def _seconds(self, span: tuple[Any, Any] | None) -> float | None:
+        return None if span is None else self._clock.seconds(*span)
 
 
 def worker_clock() -> WorkerClock:
@@ -157,7 +185,7 @@ def worker_clock() -> WorkerClock:
 
     if not torch.cuda.is_available():
         return MonotonicClock()
-    return CudaClock(lambda: torch.cuda.Event(enable_timing=True))
+    return CudaClock(lambda: torch.cuda.Event(enable_timing=True), torch.cuda.current_stream)
 
 
 def graph_mode(runtime_mode: object) -> GraphMode:

@@ -27,12 +27,17 @@ class FakeGpu:
         self.reached = 0
         self.made = 0
         self.asked = 0
+        self.stream = object()
+
+    def clock(self) -> CudaClock:
+        return CudaClock(self.event, lambda: self.stream)
 
     def event(self) -> Any:
         gpu, at = self, [0]
         self.made += 1
 
-        def record() -> None:
+        def record(stream: object) -> None:
+            assert stream is gpu.stream
             gpu.recorded += 1
             at[0] = gpu.recorded
 
@@ -48,14 +53,22 @@ class FakeGpu:
 
 
 class Ticks:
+    late = False
+
     def __init__(self) -> None:
         self.now = 0.0
+
+    def begin_step(self) -> None:
+        return None
 
     def stamp(self) -> float:
         self.now += 1.0
         return self.now
 
-    def seconds(self, begin: float, end: float) -> float | None:
+    def reached(self, mark: float) -> bool:
+        return mark <= self.now
+
+    def seconds(self, begin: float, end: float) -> float:
         return end - begin
 
 
@@ -75,7 +88,7 @@ def test_on_a_cpu_the_times_of_a_step_come_with_it() -> None:
 
 def test_cuda_times_come_a_step_late_without_waiting() -> None:
     gpu = FakeGpu()
-    log = WorkerLog(CudaClock(gpu.event))
+    log = WorkerLog(gpu.clock())
     assert one_step(log).times == ()
     gpu.reached = gpu.recorded
     assert one_step(log).times == (StepTimes(1, 0.001, 0.001),)
@@ -84,9 +97,20 @@ def test_cuda_times_come_a_step_late_without_waiting() -> None:
     assert one_step(log).times == (StepTimes(2, 0.001, 0.001), StepTimes(1, 0.001, 0.001))
 
 
+def test_a_step_that_was_just_launched_is_not_asked_after() -> None:
+    """A query costs some microseconds, and its answer is known."""
+    gpu = FakeGpu()
+    log = WorkerLog(gpu.clock())
+    one_step(log)
+    assert gpu.asked == 0
+    gpu.reached = gpu.recorded
+    one_step(log)
+    assert gpu.asked == 1 + 2  # the older one once; the fake asks twice more in elapsed_time
+
+
 def test_a_gpu_that_never_answers_costs_no_memory() -> None:
     gpu = FakeGpu()
-    log = WorkerLog(CudaClock(gpu.event))
+    log = WorkerLog(gpu.clock())
     made = gpu.made
     for _ in range(1000):
         assert one_step(log).times == ()
@@ -96,7 +120,7 @@ def test_a_gpu_that_never_answers_costs_no_memory() -> None:
 
 def test_events_come_round_only_when_their_step_is_given_up() -> None:
     gpu = FakeGpu()
-    log = WorkerLog(CudaClock(gpu.event))
+    log = WorkerLog(gpu.clock())
     for _ in range(STEPS_KEPT):
         one_step(log)
     gpu.reached = gpu.recorded
@@ -107,7 +131,7 @@ def test_events_come_round_only_when_their_step_is_given_up() -> None:
 
 def test_without_timing_only_drafts_are_counted() -> None:
     gpu = FakeGpu()
-    log = WorkerLog(CudaClock(gpu.event))
+    log = WorkerLog(gpu.clock())
     assert one_step(log, timed=False) == (3, "unknown", ())
     assert gpu.recorded == 0
 
