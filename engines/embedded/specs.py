@@ -68,8 +68,8 @@ class PenaltySpec:
     zero_depth_sync      at K=0 the drafter still runs one forward, to keep its state
     depth_switch_cost_s  host time for each change of the executed depth
     speculative_round_s  time that a step which verifies drafts takes on top, whatever it holds (vllm#44697)
-    draft_budget_tokens  drafts that a step verifies in all, first come first served: the oldest request gets its
-                         whole window, those behind it decode one token; None = no bound (syv-ai#25)
+    draft_budget_tokens  drafts that a step verifies in all, first come first served: the oldest takes its
+                         whole window, those behind decode one token; None = no bound (syv-ai#25)
     lookahead_static     KV lookahead is reserved for k_max, not for the depth in force
     policy_ignored       the depth that the drafter runs whatever the governor chose; None = policy applied
     drafter_starvation   factor on conditional acceptance after a depth-0 phase without sync, until the
