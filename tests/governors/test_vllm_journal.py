@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from governors.telemetry import StepRecord
-from governors.vllm_journal import ROWS_HELD, StepJournal, line_of
+from governors.vllm_journal import ROWS_HELD, StepJournal, line_of, with_json
 from loadgen.journal import read_steps
 
 FULL = Path("/dev/full")
@@ -66,6 +66,16 @@ def test_defaults_are_left_out() -> None:
     line = json.loads(line_of(row(1)))
     assert "note" not in line
     assert "window_mean" in line
+
+
+def test_both_encoders_write_the_same() -> None:
+    written = row(3, start_s=0.1 + 0.2, target_s=None, request_ids=np.arange(300), note="é\n")
+    line = line_of(written)
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == json.loads(
+        with_json({n: v for n, v in written.items() if n in json.loads(line)})
+    )
+    assert json.loads(line)["start_s"] == 0.1 + 0.2
 
 
 def test_switch_goes_on_in_another_file(tmp_path: Path) -> None:
