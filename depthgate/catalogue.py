@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a job, in `seconds` of its worker's clock; `is_model`: the embedded engine ran it."""
+    """What came of a job, in `seconds` of its worker's clock; `is_model`: of an engine embedded here."""
 
     summary: ReproductionSummary
     is_model: bool
@@ -132,18 +132,24 @@ def run_job(job: Job) -> Done:
         judgement, summary = shown.judgement, shown.reproduction
         write_page([shown], job.run_dir / "report.html")
     assert summary is not None
-    return Done(summary, judgement.is_model, time.monotonic() - started_s)
+    is_model = judgement.is_model and job.overrides.url is None
+    return Done(summary, is_model, time.monotonic() - started_s)
 
 
 def catalogue_rows(done: Sequence[tuple[Job, Done]]) -> tuple[CatalogueRow, ...]:
     """One row a reproducer, in the order of the jobs."""
     controls = {job.name: each.summary.verdict for job, each in done if job.control}
     return tuple(
-        _row(REPRODUCERS[job.name], each, controls.get(job.name)) for job, each in done if not job.control
+        _row(REPRODUCERS[job.name], each, controls.get(job.name), declared=job.overrides.profile is None)
+        for job, each in done
+        if not job.control
     )
 
 
-def _row(reproducer: Reproducer, done: Done, control: ReproductionVerdict | None) -> CatalogueRow:
+def _row(
+    reproducer: Reproducer, done: Done, control: ReproductionVerdict | None, *, declared: bool
+) -> CatalogueRow:
+    """`declared`: on the suite's own profile, for which the expected figure was written down."""
     figure, expected, summary = reproducer.published_figure, reproducer.expected, done.summary
     return CatalogueRow(
         name=reproducer.name,
@@ -157,7 +163,7 @@ def _row(reproducer: Reproducer, done: Done, control: ReproductionVerdict | None
         published_text=reproducer.published,
         ours=summary.ratio,
         ours_of=summary.ratio_of,
-        expected=(expected.low, expected.high) if done.is_model else None,
+        expected=(expected.low, expected.high) if done.is_model and declared else None,
         evidence=summary.evidence,
         page=f"{reproducer.name}/report.html",
     )

@@ -89,8 +89,8 @@ def _verdict(verdict: ReproductionVerdict, wanted: ReproductionVerdict) -> Marku
 def _explanation() -> Markup:
     return note(
         "Control: the same run with the cause removed, which must not reproduce. Published and ours are on "
-        "one scale: what our figure is stands under it. Declared: where the model's figure was to fall, "
-        "written down before its first run."
+        "one scale: what our figure is stands under it. Declared: where the model's figure was to fall, by "
+        "what was measured or published elsewhere."
     )
 
 
