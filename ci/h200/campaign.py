@@ -1,7 +1,7 @@
 """Drives a campaign on the machine that holds the GPU: `python -m ci.h200.campaign PHASE...`
 
 Phases, run in order: models | machine | up:GROUP[:SECONDS] | warm:GROUP | plan:NAME:ROUNDS[:SECONDS] |
-overhead:SERVER:PASSES | fit:SERVER | down:GROUP | table:PLAN... | collect. A plan starts no round that would
+overhead:SERVER:PASSES[:SECONDS] | fit:SERVER | down:GROUP | table:PLAN... | collect. A plan starts no round that would
 end later than SECONDS after this process began, and repeats no cell that is done: a later call goes on there.
 """
 
@@ -123,7 +123,9 @@ def _phases(place: Place, bench: Bench) -> dict[str, Callable[..., Awaitable[Non
         "up": lambda *words: up(place, *words),
         "warm": lambda group: warm(bench, group),
         "plan": lambda *words: plan(bench, *words),
-        "overhead": lambda server, passes: measure_overhead(bench, server, int(passes)),
+        "overhead": lambda server, passes, limit_s="inf": measure_overhead(
+            bench, server, int(passes), lambda: time.monotonic() - BEGUN_S > float(limit_s)
+        ),
         "fit": lambda server: say(profiles.fit(place, server)),
         "table": lambda *plans: print(table(cell_rows(place.work / "run"), plans), flush=True),
         "down": lambda group: fleet.stop(GROUPS[group], place),

@@ -75,7 +75,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "main": ("off", "armed", "full", "k2", "v2", "off_pw"),
     "eight": ("b_off", "b_armed", "b_full", "b_k2"),
     "modes": ("off", "armed", "full", "k2", "off_eager", "eager", "k2full"),
-    "one": ("full",),
+    "mixed": ("off", "armed", "full", "k2"),
 }
 
 
