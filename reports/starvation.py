@@ -73,8 +73,9 @@ def starvation(
     """Acceptance of resumed drafts over that of settled ones at the same depths; 1: no pause is minded.
 
     `reference`: whose settled drafts to compare with, e.g. an arm that never pauses; None: the journal's own.
-    Interval: bootstrap over pauses; the reference's own spread is left out. None where either side has no
-    drafts, or below two pauses.
+    Interval: bootstrap over pauses, against settled rates drawn from what their number leaves open (Jeffreys;
+    the drafts of a verification count as one, since one that fails fails those after it). None where either
+    side has no drafts, or below two pauses.
     """
     base = reference or of
     verified, accepted = base.settled_verified.sum(axis=0), base.settled_accepted.sum(axis=0)
@@ -82,12 +83,15 @@ def starvation(
     known = np.flatnonzero(verified[:depths] > 0)
     rates = accepted[known] / verified[known]
     pauses = of.resumed_verified[:, known].sum(axis=1) > 0
-    expected = of.resumed_verified[pauses][:, known] @ rates
+    drafted = of.resumed_verified[pauses][:, known]
+    expected = drafted @ rates
     passed = of.resumed_accepted[pauses][:, known].sum(axis=1)
     if not len(expected) or expected.sum() <= 0:
         return None
     weights = unit_draws(len(expected), seed, "pauses")
-    drawn = (weights @ passed) / np.maximum(weights @ expected, np.finfo(float).tiny)
+    tried, hits = verified[known] / known, accepted[known] / known  # column d: drafts at depth d
+    settled = np.random.default_rng(seed).beta(hits + 0.5, tried - hits + 0.5, (len(weights), len(known)))
+    drawn = (weights @ passed) / np.maximum((weights @ drafted * settled).sum(axis=1), np.finfo(float).tiny)
     point = float(passed.sum() / expected.sum())
     return bootstrap_interval(point, drawn, len(expected), confidence)
 
