@@ -72,10 +72,10 @@ def plan_run(
     subject: str | None = None,
     run_dir: Path | None = None,
 ) -> RunPlan:
-    """Checks all that can be checked before the first request; a usage error names the mend.
+    """Checks all that can be checked before the first request; UsageError otherwise.
 
-    `subject`: the arm that a lone server is taken for when it cannot switch governors. `run_dir`: where the
-    records go when that is settled; else a new folder under `out`.
+    `subject`: the arm that a lone server is taken for when it cannot switch governors. `run_dir`: None = a
+    new folder under `out`.
     """
     path = find_suite(name)
     suite = load_suite(path)
@@ -84,14 +84,9 @@ def plan_run(
         raise UsageError(
             f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
         )
-    changed = overrides.apply(suite)
-    if subject and overrides.url and not overrides.arm_urls and not _switchable(overrides.url):
-        changed = on_one_arm(changed, subject)
+    changed = _fitted(overrides.apply(suite), overrides, subject)
     check_arms(changed, clock)
-    if changed.load.trace is not None:
-        read_arrival_trace(Path(changed.load.trace))  # said now and not at the first cell
-    if trace and (clock == "virtual" or changed.engine.kind != "embedded"):
-        raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
+    _check_traces(changed, clock, kept=trace)
     return RunPlan(
         suite=changed,
         mix=TrafficMix(changed.traffic, changed.seed),
@@ -104,6 +99,20 @@ def plan_run(
         overrides=overrides.said(),
         trace=trace,
     )
+
+
+def _check_traces(suite: Suite, clock: str, *, kept: bool) -> None:
+    """The one that arrivals come from can be read; the ones to be `kept` can be."""
+    if suite.load.trace is not None:
+        read_arrival_trace(Path(suite.load.trace))  # said now and not at the first cell
+    if kept and (clock == "virtual" or suite.engine.kind != "embedded"):
+        raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
+
+
+def _fitted(suite: Suite, overrides: Overrides, subject: str | None) -> Suite:
+    """A lone server that cannot switch governors is one arm."""
+    alone = subject and overrides.url and not overrides.arm_urls and not _switchable(overrides.url)
+    return on_one_arm(suite, subject) if subject and alone else suite
 
 
 def _seal_of(status: SealStatus, overrides: Overrides) -> dict[str, object]:
