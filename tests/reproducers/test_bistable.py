@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from loadgen.records import CellKey
+from loadgen.traffic import TrafficMix
+from loadgen.virtual import simulate_cell
 from reports.pooled import Throughputs
 from reports.reproduction import ReproductionSummary, ReproductionVerdict
 from reproducers.bistable import CONTROL_RUNS, REPRODUCER, SUBJECT, assess
+from reproducers.changes import with_load
 from suites.parse import load_suite
 from tests.reproducers.made_up import cell, judgement
 from tests.reproducers.virtual import reproduced
@@ -65,3 +69,29 @@ def test_the_embedded_engine_falls_with_graphs_up_to_32_and_never_beyond(tmp_pat
     assert control.verdict is ReproductionVerdict.NOT_REPRODUCED
     assert control.ratio is not None
     assert control.ratio.point == 0.0
+
+
+def test_the_slow_state_holds_while_requests_keep_coming() -> None:
+    """Once 48 requests decode (half as many again as the largest graph), no step has 32 or fewer of them as
+    long as the load lasts, in any run: the report's "never recovers"."""
+    suite = load_suite(REPRODUCER.suite)
+    rate = suite.load.concurrency[-1]
+    load = with_load(duration_s=20.0)(suite).load
+    fell = 0
+    for repeat in range(4):
+        key = CellKey(SUBJECT, rate, repeat)
+        _, steps, cell = simulate_cell(
+            suite.engine.profile or "",
+            suite.baseline,
+            suite.engine.options,
+            key,
+            load,
+            TrafficMix(suite.traffic, suite.seed).cell(key),
+            suite.seed,
+        )
+        batches = [step.batch for step in steps if step.start_s < cell.window_end_s]
+        down = next((at for at, batch in enumerate(batches) if batch >= 48), None)
+        if down is not None:
+            fell += 1
+            assert min(batches[down:]) > 32
+    assert fell >= 3
