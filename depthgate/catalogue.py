@@ -11,17 +11,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from depthgate.engine_choice import engine_choice
-from depthgate.launch import Overrides, plan_run, run_plan
+from depthgate.exits import UsageError
+from depthgate.launch import Overrides, check_arms, plan_run, run_plan
 from depthgate.manifest import command_line
 from depthgate.plan import new_run_dir
 from depthgate.reporting import report_input, reproduction_of, write_page
 from depthgate.reproduction import has_control
 from depthgate.workers import run_jobs
+from engines.contract import EngineError
 from reports.catalogue import Catalogue, CatalogueRow, catalogue_code
 from reports.judge import judge_run
 from reports.reproduction import ReproductionSummary, ReproductionVerdict
 from reproducers.contract import Reproducer
 from reproducers.registry import REPRODUCERS
+from suites.parse import load_suite
 
 WORKERS = 2  # of virtual runs; wall-clock runs need the machine alone and go one by one
 
@@ -72,6 +75,8 @@ def reproduce_all(request: CatalogueRequest) -> int:
     choice = engine_choice(request.engine)
     overrides = Overrides(request.profile, choice.url, choice.started, repeats=request.repeats)
     folder = new_run_dir(request.out, "catalogue")
+    if overrides.profile:
+        check_profile(overrides, request.clock)
     jobs = plan_jobs(request, overrides, folder)
     workers = WORKERS if request.clock == "virtual" else 1
     done = run_jobs(run_job, jobs, workers, _reporter(len(jobs)))
@@ -107,6 +112,17 @@ def plan_jobs(request: CatalogueRequest, overrides: Overrides, folder: Path) -> 
         for name, reproducer in sorted(REPRODUCERS.items())
         for control in ((False, True) if has_control(reproducer, overrides) else (False,))
     ]
+
+
+def check_profile(overrides: Overrides, clock: str) -> None:
+    """UsageError, before the first run, with the reproducer whose arms a profile cannot run."""
+    for name, reproducer in sorted(REPRODUCERS.items()):
+        try:
+            check_arms(overrides.apply(load_suite(reproducer.suite)), clock)
+        except EngineError as error:
+            raise UsageError(
+                f"--profile {overrides.profile}: {name} cannot run on it ({error}); reproduce by name"
+            ) from None
 
 
 def run_job(job: Job) -> Done:

@@ -22,8 +22,10 @@ from reports.catalogue_page import catalogue_page
 from reports.formats import DASH
 from reports.judgement import Interval
 from reports.reproduction import ReproductionVerdict
+from reproducers.changes import with_options
 from reproducers.registry import REPRODUCERS
 from suites.model import EngineSpec
+from suites.parse import load_suite
 
 REPRODUCED, NOT = ReproductionVerdict.REPRODUCED, ReproductionVerdict.NOT_REPRODUCED
 INCONCLUSIVE, INVALID = ReproductionVerdict.INCONCLUSIVE, ReproductionVerdict.INVALID
@@ -123,6 +125,17 @@ def test_flags_that_do_not_go_together(
 ) -> None:
     assert main(["reproduce", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_profile_that_cannot_run_a_reproducer_is_said_before_the_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "REPRODUCERS", {"amplification": REPRODUCERS["amplification"]})
+    words = ["--clock", "virtual", "--profile", "h100-llama3.1-8b-eagle", "--out", str(tmp_path)]
+    monkeypatch.setattr(catalogue, "load_suite", lambda name: with_options(k_max=9)(load_suite(name)))
+    assert main(["reproduce", "--all", *words]) == 2
+    assert "--profile h100-llama3.1-8b-eagle: amplification cannot run on it" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def process_of(number: int) -> tuple[int, int]:
