@@ -28,7 +28,7 @@ def report_input(run_dir: Path) -> ReportInput:
     return ReportInput(
         judgement=judgement,
         reproduction=reproduction_of(run_dir, judgement),
-        title=f"{judgement.suite} on {judgement.profile or judgement.engine}",
+        title=_title(judgement),
         traces=depth_traces(run_dir),
         courses=load_courses(run_dir),
         commands=_commands(judgement),
@@ -46,6 +46,14 @@ def reproduction_of(run_dir: Path, judgement: Judgement) -> ReproductionSummary 
     if reproducer is None:
         return None
     return reproducer.assess(judgement, read_throughputs(run_dir))
+
+
+def _title(judgement: Judgement) -> str:
+    """A control says so: its verdict is meant to be the other one."""
+    overrides = judgement.manifest.get("overrides")
+    flags = overrides if isinstance(overrides, list) else []
+    control = [str(flag).removeprefix("--") for flag in flags if str(flag).startswith("--control")]
+    return ", ".join([f"{judgement.suite} on {judgement.profile or judgement.engine}", *control])
 
 
 def _commands(judgement: Judgement) -> tuple[str, ...]:
