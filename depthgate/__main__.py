@@ -25,6 +25,7 @@ VERBS = {
     "lossless": "depthgate.verbs.lossless",
     "profile": "depthgate.verbs.profile",
     "validate": "depthgate.verbs.validate",
+    "fit": "depthgate.verbs.fit",
     "doctor": "depthgate.verbs.doctor",
 }
 INTERRUPTED = 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,16 +69,19 @@ def read_settings(environ: Mapping[str, str], additional_config: object = None) 
 
 
 def read_profile(path: object) -> Profile | None:
-    """A Profile from the JSON file at `path`; None for none."""
+    """A Profile from the JSON or TOML file at `path`; None for none."""
     if path in (None, ""):
         return None
     try:
-        plain = json.loads(Path(str(path)).read_text(encoding="utf-8"))
+        text = Path(str(path)).read_text(encoding="utf-8")
+        plain = tomllib.loads(text) if str(path).endswith(".toml") else json.loads(text)
         if not isinstance(plain, dict):
-            raise ProfileError("it holds no JSON object")
+            raise ProfileError("it holds no object")
         return Profile.from_mapping(plain)
     except (OSError, ValueError) as error:
-        raise GovernorError(f"profile={str(path)!r}: {error}; give the JSON file of a profile") from error
+        raise GovernorError(
+            f"profile={str(path)!r}: {error}; give the JSON file of a profile, or TOML"
+        ) from error
 
 
 def _additional(config: object) -> dict[str, object]:
