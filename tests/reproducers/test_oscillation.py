@@ -9,18 +9,18 @@ from reproducers.oscillation import REPRODUCER, assess
 from tests.reproducers.made_up import JITTER, cell, judgement, throughputs
 from tests.reproducers.virtual import reproduced
 
-ARMS = ("fixed_3", "ladder", "steadied")
+ARMS = ("steadied", "ladder")
 
 
 def verdict(swinging: float, steadied: float, speed: float = 1.0) -> ReproductionVerdict:
     """Switches per 1,000 steps of the two arms, throughput of the swinging one over the other."""
-    rates = {"fixed_3": 0.0, "ladder": swinging, "steadied": steadied}
+    rates = {"ladder": swinging, "steadied": steadied}
     figures = {
         arm: {repeat: {"switches_per_1k_steps": rates[arm] * jitter} for repeat, jitter in enumerate(JITTER)}
         for arm in ARMS
     }
     run = judgement([cell(arm, at, by_repeat=figures[arm]) for arm in ARMS for at in (1, 2)])
-    rates_s = throughputs({"fixed_3": 0.5, "ladder": speed, "steadied": 1.0}, (1, 2))
+    rates_s = throughputs({"ladder": speed, "steadied": 1.0}, (1, 2))
     return assess(run, rates_s).verdict
 
 
