@@ -22,7 +22,7 @@ def assess_crossing(
 ) -> ReproductionSummary:
     """Reproduced: the subject wins at the lowest concurrency and loses at the highest. The figure is the
     concurrency between them where it breaks even, no ratio."""
-    grid = sorted({cell.concurrency for cell in judgement.cells})
+    grid = sorted({cell.concurrency for cell in judgement.cells}) or [1]
     ratios = {at: throughputs.ratio(reproducer.subject, "off", (at,)) for at in grid}
     least, most = grid[0], grid[-1]
     findings = (

@@ -59,3 +59,7 @@ def test_the_embedded_engine_has_it_with_poor_drafts_alone(tmp_path: Path) -> No
     control = reproduced(REPRODUCER, tmp_path / "control", control=True)
     assert control.verdict is ReproductionVerdict.NOT_REPRODUCED
     assert control.ratio is None
+
+
+def test_a_run_without_cells_is_inconclusive() -> None:
+    assert assess(judgement([]), Throughputs({})).verdict is ReproductionVerdict.INCONCLUSIVE
