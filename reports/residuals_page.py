@@ -76,7 +76,7 @@ def _held_out(found: StepFit) -> str:
 def _some(found: StepFit) -> list[int]:
     """At most MOST_POINTS steps, evenly spaced: held-out ones among them."""
     count = len(found.records)
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).astype(int)).tolist()
+    return [int(at) for at in np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).astype(int))]
 
 
 def _predicted(found: StepFit) -> Markup:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from governors.telemetry import StepRecord
 
 Array = NDArray[np.float64]
+KNEE = "knee_token_s"
 MODES = ("full", "piecewise", "none", "unknown")
 
 
@@ -29,6 +30,7 @@ TARGET = (
     *(Column(f"overhead_{mode}_s", f"a step in graph mode {mode}", 10.0) for mode in MODES),
     Column("verify_s", "steps that verify drafts", 10.0),
     Column("token_s", "tokens of the target", 0.1),
+    Column(KNEE, "tokens beyond the knee", 0.1),
     Column("kv_block_s", "KV blocks in use", 0.01),
     Column("request_s", "decoding requests", 1.0),
 )
@@ -61,12 +63,14 @@ class Design:
         return np.asarray(parts.reshape(self.equations, -1).sum(axis=0))
 
 
-def design(records: Sequence[StepRecord], *, block_drafter: bool) -> Design:
+def design(records: Sequence[StepRecord], *, block_drafter: bool, knee: int | None = None) -> Design:
     """`records`: decoding steps without prompts.
 
     `block_drafter`: one pass proposes all drafts (DFlash and kin); otherwise a pass a draft.
+    `knee`: tokens from which a step is bound by arithmetic, so that each further one costs more (roofline);
+    None = nowhere.
     """
-    counts = np.array([_counts(record, block_drafter) for record in records], dtype=np.float64)
+    counts = np.array([_counts(record, block_drafter, knee) for record in records], dtype=np.float64)
     step_s = np.array([record.step_s for record in records], dtype=np.float64)
     drafted = [_draft_s(record) for record in records]
     timed = all(seconds is not None for seconds in drafted) and any(drafted)
@@ -90,7 +94,7 @@ def _draft_s(record: StepRecord) -> float | None:
     return record.draft_s
 
 
-def _counts(record: StepRecord, block_drafter: bool) -> list[float]:
+def _counts(record: StepRecord, block_drafter: bool, knee: int | None) -> list[float]:
     requests, tokens = record.batch, record.batch + record.verified
     free, total = record.kv_blocks_free, record.kv_blocks_total
     blocks = 0 if free is None or total is None else total - free
@@ -105,6 +109,7 @@ def _counts(record: StepRecord, block_drafter: bool) -> list[float]:
         *(float(mode == each) for each in MODES),
         verifies,
         tokens,
+        0 if knee is None else max(0, tokens - knee),
         blocks,
         requests,
         passes,

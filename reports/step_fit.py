@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from governors.telemetry import StepRecord
 from reports.step_design import Column, Design, design
+from reports.step_solver import balanced, find_knee, huber, solve, triangle
 
 Array = NDArray[np.float64]
 BLOCK_STEPS = 25  # neighbours in time go together: step times drift
@@ -20,8 +22,6 @@ RESAMPLES = 400
 LEVEL = 0.95
 TOLERATED = 0.05  # of a step's time: more than that no constant held at 0 may cost
 APART = 1e-3  # share of a column's length that no kept column explains, below which it cannot be told apart
-_HUBER = 1.345
-_ROUNDS = 20
 
 
 class StepFitError(ValueError):
@@ -43,6 +43,7 @@ class Estimate:
 class StepFit:
     """`held_out`: which steps the constants never saw; errors are predicted / measured - 1 of whole steps.
 
+    knee   tokens from which the constant `knee_token_s` counts; None = the steps show none
     measured_s, predicted_s   float64 (steps,); `records` in the same order
     """
 
@@ -53,6 +54,7 @@ class StepFit:
     held_out: NDArray[np.bool_]
     drafter_timed: bool
     block_drafter: bool
+    knee: int | None
 
     @property
     def errors(self) -> Array:
@@ -75,22 +77,27 @@ def fit_steps(journals: Sequence[Sequence[StepRecord]], *, block_drafter: bool) 
     resamples of blocks of 25 steps (seed 0), so that slow drift widens them.
     """
     records, blocks = _blocked(journals)
-    built = design(records, block_drafter=block_drafter)
     _check(records, blocks)
     held = blocks % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
-    row_held = np.concatenate([held] * built.equations)
-    kept, unknown = _told_apart(built, ~row_held)
-    train = ~row_held & built.usable
+    knee = find_knee(
+        [r for r, out in zip(records, held, strict=True) if not out], block_drafter=block_drafter
+    )
+    built = design(records, block_drafter=block_drafter, knee=knee)
+    rows = np.concatenate([~held] * built.equations) & built.usable
+    kept, unknown = _told_apart(built, rows)
     matrix, target = built.matrix[:, kept] / built.scale[:, None], built.target / built.scale
-    weights = _huber(matrix[train], target[train])
-    moments = _moments(matrix[train], target[train], weights, np.tile(blocks, built.equations)[train])
+    balance = np.concatenate([balanced(records)] * built.equations)
+    weights = huber(matrix[rows], target[rows], balance[rows])
+    moments = _moments(matrix[rows], target[rows], weights, np.tile(blocks, built.equations)[rows])
     columns = [built.columns[at] for at in kept]
-    value = _solve(moments.sum(axis=0))
+    value = solve(moments.sum(axis=0))
     _check_bounds(columns, value, moments.sum(axis=0), float(weights.sum()))
     estimates = _estimates(columns, value, _resampled(moments))
     whole = built.whole(kept, np.array([estimate.seconds or 0.0 for estimate in estimates]))
     measured = np.array([record.step_s or math.nan for record in records])
-    return StepFit((*estimates, *unknown), records, measured, whole, held, built.drafter_timed, block_drafter)
+    return StepFit(
+        (*estimates, *unknown), records, measured, whole, held, built.drafter_timed, block_drafter, knee
+    )
 
 
 def _blocked(journals: Sequence[Sequence[StepRecord]]) -> tuple[tuple[StepRecord, ...], NDArray[np.int64]]:
@@ -160,20 +167,6 @@ def _why(built: Design, column: Column, kept: Sequence[int]) -> str:
     return f"{column.counts} never varied apart from what is fitted already: its cost is in {holders}"
 
 
-def _huber(matrix: Array, target: Array) -> Array:
-    """Weights of rows by iterated least squares: errors beyond 1.345 robust deviations count less."""
-    weights = np.ones(len(target))
-    for _ in range(_ROUNDS):
-        root = np.sqrt(weights)
-        x = np.linalg.lstsq(matrix * root[:, None], target * root, rcond=None)[0]
-        left = np.abs(target - matrix @ x)
-        spread = float(np.median(left)) / 0.6745
-        if spread < 1e-12:
-            break
-        weights = np.minimum(1.0, _HUBER * spread / np.maximum(left, 1e-300))
-    return weights
-
-
 def _moments(matrix: Array, target: Array, weights: Array, blocks: NDArray[np.int64]) -> Array:
     """(blocks, n + 1, n + 1): the weighted normal equations of each block."""
     rows = np.column_stack([matrix, target])
@@ -185,29 +178,12 @@ def _moments(matrix: Array, target: Array, weights: Array, blocks: NDArray[np.in
     )
 
 
-def _solve(moments: Array) -> Array:
-    """Least squares with every constant >= 0, from the normal equations."""
-    from scipy.optimize import nnls
-
-    root, right = _triangle(moments)
-    return np.asarray(nnls(root, right)[0])
-
-
-def _triangle(moments: Array) -> tuple[Array, Array]:
-    """(R, z): |R x - z| is least where the residuals are; columns scaled, so that none is lost."""
-    size = np.sqrt(np.diag(moments[:-1, :-1]))
-    size[size == 0] = 1.0
-    scaled = moments[:-1, :-1] / np.outer(size, size) + 1e-12 * np.eye(len(size))
-    root = np.linalg.cholesky(scaled).T
-    return root * size, np.linalg.solve(root.T, moments[:-1, -1] / size)
-
-
 def _check_bounds(columns: Sequence[Column], value: Array, moments: Array, weight: float) -> None:
     """StepFitError: only a negative constant would describe the steps; 0 in its place leaves much more."""
-    root, right = _triangle(moments)
+    root, right = triangle(moments)
     free = np.linalg.solve(root, right)
 
-    def left(x: Array) -> float:
+    def left(x: NDArray[Any]) -> float:
         square = moments[-1, -1] - 2 * x @ moments[:-1, -1] + x @ moments[:-1, :-1] @ x
         return math.sqrt(max(0.0, float(square)) / weight)
 
@@ -226,7 +202,7 @@ def _resampled(moments: Array) -> Array:
     count = len(moments)
     return np.array(
         [
-            _solve(np.einsum("b,bij->ij", random.multinomial(count, [1 / count] * count), moments))
+            solve(np.einsum("b,bij->ij", random.multinomial(count, [1 / count] * count), moments))
             for _ in range(RESAMPLES)
         ]
     )

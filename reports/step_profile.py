@@ -9,7 +9,7 @@ import numpy as np
 
 from governors.profile import Binding, Profile
 from governors.telemetry import StepRecord
-from reports.step_design import MODES
+from reports.step_design import KNEE, MODES
 from reports.step_fit import StepFit
 
 MOST_BATCHES = 24
@@ -63,7 +63,8 @@ class _Price:
         f = self._found.seconds
         per_request = f("request_s") + self._blocks * f("kv_block_s")
         once_s = f(f"overhead_{self._mode}_s") + (f("verify_s") if tokens > batch else 0.0)
-        return once_s + batch * per_request + tokens * f("token_s")
+        beyond = 0 if self._found.knee is None else max(0, tokens - self._found.knee)
+        return once_s + batch * per_request + tokens * f("token_s") + beyond * f(KNEE)
 
     def draft_s(self, batch: int, depth: int) -> float:
         """Drafting `depth` tokens for each of `batch` requests after a step that verified as many."""
@@ -107,6 +108,7 @@ def toml_text(profile: Profile, found: StepFit) -> str:
             lines.append(f"# {each.name}: unknown ({_one_line(each.why)})")
         else:
             lines.append(f"# {each.name} = {each.seconds:.6g} ({each.low:.4g} to {each.high:.4g})")
+    lines += [] if found.knee is None else [f"# the knee lies at {found.knee} tokens a step"]
     mapping = profile.to_mapping()
     binding = mapping.pop("binding")
     lines += [f"{name} = {_value(value)}" for name, value in mapping.items() if value is not None]
