@@ -65,7 +65,7 @@ async def drive_cell(
     settings = settings or ClientSettings(route=load.route, timeout_s=load.timeout_s)
     scribe = Scribe(on_record, clock)
     async with Client(endpoint, settings, clock) as client:
-        await client.connect(key.concurrency)
+        await client.connect(load.most_in_flight(key.concurrency) or key.concurrency)
         before = read_metrics(await client.get("/metrics"))
         cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress)
         loop_lag = LoopLag(clock)

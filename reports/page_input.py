@@ -90,6 +90,20 @@ class PagePart:
         return tuple(sorted(names, key=lambda name: name != self.judgement.baseline))
 
     @property
+    def load_axis(self) -> str:
+        """What C counts in this run: streams, or multiples of an open loop's rate (docs/decisions/0008)."""
+        suite = self.judgement.manifest.get("suite")
+        load = suite.get("load") if isinstance(suite, dict) else None
+        if not isinstance(load, dict) or load.get("mode") != "open":
+            return "concurrent requests"
+        rate = load.get("rate_per_s")
+        return (
+            f"offered load, C times {rate:g} requests/s"
+            if isinstance(rate, int | float)
+            else "offered load, C times the trace"
+        )
+
+    @property
     def concurrencies(self) -> tuple[int, ...]:
         """Measured concurrencies, ascending."""
         return tuple(sorted({cell.concurrency for cell in self.judgement.cells}))

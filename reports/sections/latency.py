@@ -64,7 +64,7 @@ def _figure(part: PagePart, metric: str) -> go.Figure | None:
     values = series_values(series)
     if not values:
         return None
-    figure = new_figure("concurrent requests", metric_format(metric).unit, HEIGHT)
+    figure = new_figure(part.load_axis, metric_format(metric).unit, HEIGHT)
     concurrency_axis(figure, part.concurrencies)
     for each in series:
         add_series(figure, each)

@@ -35,7 +35,7 @@ def throughput_section(part: PagePart) -> Markup:
     series = [metric_series(part, arm, METRIC) for arm in part.arms]
     if not series_values(series):
         return card(part, "throughput", "Throughput", absent("No cell has a known throughput."))
-    figure = new_figure("concurrent requests", "output tokens/s")
+    figure = new_figure(part.load_axis, "output tokens/s")
     concurrency_axis(figure, part.concurrencies)
     for each in series:
         add_series(figure, each)
@@ -61,7 +61,7 @@ def ratio_section(part: PagePart) -> Markup:
     title = f"Ratio to {baseline}" if baseline else "Ratio to the baseline"
     if not series_values(series):
         return card(part, "ratio", title, absent("No arm has a known ratio to the baseline."))
-    figure = new_figure("concurrent requests", f"tokens/s ÷ {plot_text(baseline)}")
+    figure = new_figure(part.load_axis, f"tokens/s ÷ {plot_text(baseline)}")
     concurrency_axis(figure, part.concurrencies)
     figure.update_yaxes(range=[0, 1.08 * max([*series_values(series), 1.1])])
     figure.add_hline(y=1, line={"color": BASELINE, "width": 1.5})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from loadgen.rules import rules_of
 from loadgen.traffic import TrafficMix
 from loadgen.virtual import simulate_cell
 from suites.model import Arm, Burst, LoadSpec, Phase, TrafficClass
-from tests.loadgen.servers import Answer, event, says, serving, whole
+from tests.loadgen.servers import Answer, Asked, event, says, serving, whole
 
 PROFILE = "h200-qwen3-4b-eagle"
 GOOD = says(whole(event("a", 1), event("b", 3)))
@@ -181,3 +182,40 @@ def test_thinking_streams_over_http_pause_too() -> None:
     for stream in range(2):
         own = sorted((r for r in records if f"/s{stream}/" in r.request), key=lambda r: r.due_s)
         assert all(after.due_s - (before.done_s or 0) >= 0.05 for before, after in pairwise(own))
+
+
+@pytest.mark.http
+def test_cancelling_keeps_what_was_under_way_and_drops_what_was_not_due() -> None:
+    """Three due at once and never answered, a fourth due in an hour: three records, and Ctrl-C goes on."""
+    load = LoadSpec((3,), duration_s=7200.0, bursts=(Burst(3600.0, 1),))
+    key = CellKey("off", 3, 0)
+    records: list[RequestRecord] = []
+
+    async def silent(writer: asyncio.StreamWriter, _: Asked) -> None:
+        await asyncio.sleep(30)
+
+    async def inside() -> None:
+        async with serving(silent) as endpoint:
+            task = asyncio.create_task(
+                drive_cell(endpoint, key, load, MIX.cell(key), on_record=records.append)
+            )
+            await asyncio.sleep(0.3)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(inside())
+    assert [record.outcome for record in records] == [Outcome.CANCELLED] * 3
+
+
+@pytest.mark.http
+def test_a_trace_is_replayed_c_times_as_fast_on_both_clocks(tmp_path: Path) -> None:
+    trace = tmp_path / "due.jsonl"
+    trace.write_text(
+        '{"timestamp": 100.0}\n{"timestamp": 100.2}\n{"timestamp": 100.2}\n{"timestamp": 100.5}\n'
+    )
+    load = LoadSpec((2,), "open", arrivals="trace", trace=str(trace), timeout_s=5)
+    for records, cell in (virtual(load), served(load)):
+        due = sorted(record.due_s - cell.window_start_s for record in records)
+        assert due == pytest.approx([0.0, 0.1, 0.1, 0.25], abs=1e-6)
+        assert cell.window_end_s - cell.window_start_s == pytest.approx(0.25)

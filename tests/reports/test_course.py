@@ -9,7 +9,7 @@ import pytest
 from loadgen.records import Outcome
 from reports.course import Backlog, LoadCourse, PhaseFigures, backlog, phase_figures, phase_note
 from reports.page import report_page
-from reports.page_input import ReportInput
+from reports.page_input import PagePart, ReportInput
 from reports.plausible import plausible_cell
 from reports.throughput import token_spans
 from tests.reports import fake_runs
@@ -71,3 +71,13 @@ def test_the_page_shows_phases_and_backlogs_only_where_there_are_some() -> None:
     assert "123.4 · 21.6 ms · 5 s" in shown.text
     assert any(figure["data"] and figure["data"][0].get("y") == [1, 0] for figure in shown.figures)
     assert ReportInput(run.judgement).courses == ()
+
+
+def test_an_open_load_s_axis_says_what_c_multiplies() -> None:
+    def axis(load: object) -> str:
+        judged = fake_runs.judgement(manifest={"suite": {"load": load}})
+        return PagePart(ReportInput(judged), {}, "run0").load_axis
+
+    assert axis({"mode": "open", "rate_per_s": 0.5}) == "offered load, C times 0.5 requests/s"
+    assert axis({"mode": "open", "arrivals": "trace"}) == "offered load, C times the trace"
+    assert axis({"mode": "closed"}) == axis(None) == "concurrent requests"

@@ -1,6 +1,6 @@
 """What a scenario's first repeat comes to, in whole numbers.
 
-`python -m tests.suites.scenario_runs [NAME ...]` writes tests/golden/scenarios afresh: the diff is the review.
+`python -m tests.suites.scenario_runs [NAME ...]` writes tests/golden/scenarios: the diff is the review.
 """
 
 from __future__ import annotations
