@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def fit_steps(journals: Sequence[Sequence[StepRecord]], *, block_drafter: bool) 
     """`journals`: steps in order, a list each file. StepFitError: too few, one batch size, or out of bounds.
 
     Relative errors, Huber's weights, no constant below 0. Intervals: 95 %, percentiles of 400
-    resamples of blocks of 25 steps (seed 0), so that slow drift widens them.
+    resamples of blocks of 25 steps (seed 0), so that slow drift widens them; wider still when blocks are few.
     """
     records, blocks = _blocked(journals)
     _check(records, blocks)
@@ -85,14 +85,12 @@ def fit_steps(journals: Sequence[Sequence[StepRecord]], *, block_drafter: bool) 
     built = design(records, block_drafter=block_drafter, knee=knee)
     rows = np.concatenate([~held] * built.equations) & built.usable
     kept, unknown = _told_apart(built, rows)
-    matrix, target = built.matrix[:, kept] / built.scale[:, None], built.target / built.scale
-    balance = np.concatenate([balanced(records)] * built.equations)
-    weights = huber(matrix[rows], target[rows], balance[rows])
-    moments = _moments(matrix[rows], target[rows], weights, np.tile(blocks, built.equations)[rows])
-    columns = [built.columns[at] for at in kept]
-    value = solve(moments.sum(axis=0))
-    _check_bounds(columns, value, moments.sum(axis=0), float(weights.sum()))
-    estimates = _estimates(columns, value, _resampled(moments))
+    balance = np.concatenate([balanced(records)] * built.equations)[rows]
+    matrix, target = built.matrix[rows][:, kept], built.target[rows]
+    scale = _expected(matrix, target, balance)
+    matrix, target = matrix / scale[:, None], target / scale
+    moments = _moments(matrix, target, huber(matrix, target, balance), np.tile(blocks, built.equations)[rows])
+    estimates = _solved([built.columns[at] for at in kept], moments, float(balance.sum()))
     whole = built.whole(kept, np.array([estimate.seconds or 0.0 for estimate in estimates]))
     measured = np.array([record.step_s or math.nan for record in records])
     return StepFit(
@@ -167,6 +165,42 @@ def _why(built: Design, column: Column, kept: Sequence[int]) -> str:
     return f"{column.counts} never varied apart from what is fitted already: its cost is in {holders}"
 
 
+def _expected(matrix: Array, target: Array, balance: Array) -> Array:
+    """What a first fit predicts: errors relative to noisy measured times would pull every constant down."""
+    relative, ones = matrix / target[:, None], np.ones(len(target))
+    root = np.sqrt(huber(relative, ones, balance))
+    value = np.linalg.lstsq(relative * root[:, None], root, rcond=None)[0]
+    return np.asarray(np.clip(matrix @ value, 0.5 * target, 2.0 * target))
+
+
+def _solved(columns: Sequence[Column], moments: Array, weight: float) -> list[Estimate]:
+    """Estimates in the order of `columns`. One that is not told from 0 is 0, and the others do without it.
+
+    Their intervals hold both answers, with and without it: which is right is not known.
+    """
+    value = solve(moments.sum(axis=0))
+    _check_bounds(columns, value, moments.sum(axis=0), weight)
+    estimates = _estimates(columns, value, _resampled(moments), len(moments))
+    seen = [at for at, each in enumerate(estimates) if each.low]
+    if not seen or len(seen) == len(columns):
+        return estimates
+    places = [*seen, len(columns)]
+    fewer = moments[:, places][:, :, places]
+    again = _estimates(
+        [columns[at] for at in seen], solve(fewer.sum(axis=0)), _resampled(fewer), len(moments)
+    )
+    fresh = dict(zip(seen, again, strict=True))
+    return [
+        _hull(fresh[at], each) if at in fresh else replace(each, seconds=0.0)
+        for at, each in enumerate(estimates)
+    ]
+
+
+def _hull(estimate: Estimate, other: Estimate) -> Estimate:
+    ends = [end for each in (estimate, other) for end in (each.low, each.high) if end is not None]
+    return replace(estimate, low=min(ends), high=max(ends))
+
+
 def _moments(matrix: Array, target: Array, weights: Array, blocks: NDArray[np.int64]) -> Array:
     """(blocks, n + 1, n + 1): the weighted normal equations of each block."""
     rows = np.column_stack([matrix, target])
@@ -208,13 +242,20 @@ def _resampled(moments: Array) -> Array:
     )
 
 
-def _estimates(columns: Sequence[Column], value: Array, draws: Array) -> list[Estimate]:
-    """StepFitError: a constant above what any engine costs."""
+def _estimates(columns: Sequence[Column], value: Array, draws: Array, blocks: int) -> list[Estimate]:
+    """StepFitError: a constant above what any engine costs.
+
+    Percentiles of the resamples, widened about the value by Student's quantile over the normal's.
+    """
+    from scipy.stats import norm, t
+
     found = []
+    tail = (1 - LEVEL) / 2
+    wider = float(t.ppf(1 - tail, blocks - 1) / norm.ppf(1 - tail)) * math.sqrt(blocks / (blocks - 1))
     for at, column in enumerate(columns):
-        tail = (1 - LEVEL) / 2
-        low, high = (float(end) for end in np.quantile(draws[:, at], [tail, 1 - tail]))
         seconds = float(value[at])
+        ends = seconds + wider * (np.quantile(draws[:, at], [tail, 1 - tail]) - seconds)
+        low, high = max(0.0, float(ends[0])), float(ends[1])
         if low > column.most_s:
             raise StepFitError(
                 f"{column.name} = {seconds:.3g} s ({low:.3g} to {high:.3g}): above {column.most_s:g} s; "

@@ -89,15 +89,17 @@ def _thinned(batches: Sequence[int]) -> list[int]:
 
 
 def _acceptance(steps: Sequence[StepRecord]) -> tuple[float, ...]:
-    """Unconditional, by position, of steps that verified; empty when none did."""
-    rows = [step for step in steps if step.reached_by_position and step.reached_by_position[0]]
-    if not rows:
-        return ()
-    accepted = np.zeros(max(len(row.accepted_by_position) for row in rows))
-    for row in rows:
-        accepted[: len(row.accepted_by_position)] += row.accepted_by_position
-    drafted = sum(row.reached_by_position[0] for row in rows)
-    return tuple(float(share) for share in np.minimum.accumulate(accepted / drafted))
+    """Unconditional, by position: what of those that reached a position passed it, multiplied up.
+
+    Steps may have verified to different depths. Ends before the first position that none reached.
+    """
+    positions = max((len(step.reached_by_position) for step in steps), default=0)
+    reached, accepted = np.zeros(positions), np.zeros(positions)
+    for step in steps:
+        reached[: len(step.reached_by_position)] += step.reached_by_position
+        accepted[: len(step.accepted_by_position)] += step.accepted_by_position
+    known = int(np.argmin(reached > 0)) if (reached == 0).any() else positions
+    return tuple(float(share) for share in np.cumprod(accepted[:known] / reached[:known]))
 
 
 def toml_text(profile: Profile, found: StepFit) -> str:
