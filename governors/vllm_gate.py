@@ -182,7 +182,6 @@ class Gate:
             self._blind = True
             self.seat.note(UNSEEN)
         if self.telemetry and self.journal.open:
-            course.step.output = None  # the row may wait a while, and needs none of it
             self.journal.append(
                 partial(course.row, self._facts.limits.k_max, self.seat.faults, self.seat.take_note())
             )

@@ -1,4 +1,8 @@
-"""StepRecords of a server on disk as JSON lines, written by a thread beside the engine's loop."""
+"""StepRecords of a server on disk as JSON lines: made in the engine's loop, written by a thread beside it.
+
+A row is made where its step ends: a thread that made it would ask the loop for the GIL once a row, and on a
+launch-bound engine each hand-over may cost more than the row (docs/decisions/0010).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ class StepJournal:
     def __init__(self, path: Path | None, say: Callable[[str], None], flush_s: float = FLUSH_S) -> None:
         self.lost = 0
         self._say = say
-        self._rows: deque[tuple[_Target, MakeRow | None]] = deque()  # None: that file is done
+        self._lines: deque[tuple[_Target, bytes | None]] = deque()  # None: that file is done
         self._target: _Target | None = None
         self._flush_s = flush_s
         self._stop = threading.Event()
@@ -58,32 +62,36 @@ class StepJournal:
         before = self._target
         self._target = None if path is None else _Target(path, path.open("ab", buffering=0))
         if before is not None:
-            self._rows.append((before, None))
+            self._lines.append((before, None))
         if self._target is not None and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="depthgate-journal", daemon=True)
             self._thread.start()
 
     def append(self, make_row: MakeRow) -> None:
-        """Called in the engine's loop: making, formatting and writing the row happen in the thread."""
+        """Called in the engine's loop; never raises. Writing happens in the thread."""
         target = self._target
         if target is None:
             return
-        if target.broken or len(self._rows) >= ROWS_HELD:
+        if target.broken or len(self._lines) >= ROWS_HELD:
             self.lost += 1
             return
-        self._rows.append((target, make_row))
+        try:
+            self._lines.append((target, line_of(make_row())))
+        except Exception as error:  # a row that cannot be made
+            self._break(target, error)
 
     def flush(self) -> None:
-        """Writes everything appended so far, row by row: every write lets the engine's loop have the GIL."""
+        """Writes everything appended so far, all lines of a file at once."""
         with self._writing:
-            while self._rows:
-                target, make_row = self._rows.popleft()
-                if make_row is None:
+            while self._lines:
+                target, line = self._lines.popleft()
+                if line is None:
                     target.file.close()
-                elif target.broken:
-                    self.lost += 1
-                else:
-                    self._write(target, make_row)
+                    continue
+                lines = [line]
+                while self._lines and self._lines[0][0] is target and self._lines[0][1] is not None:
+                    lines.append(self._lines.popleft()[1] or b"")
+                self._write(target, lines)
 
     def close(self) -> None:
         """Ends the thread; safe to call twice."""
@@ -97,15 +105,22 @@ class StepJournal:
         while not self._stop.wait(self._flush_s):
             self.flush()
 
-    def _write(self, target: _Target, make_row: MakeRow) -> None:
+    def _write(self, target: _Target, lines: list[bytes]) -> None:
+        if target.broken:
+            self.lost += len(lines)
+            return
+        text = b"".join(lines)
         try:
-            text = line_of(make_row())
             while text:
                 text = text[target.file.write(text) :]
-        except Exception as error:  # a full disk, or a row that cannot be made: the thread must live
-            target.broken = True
-            self.lost += 1
-            self._say(f"step journal {target.path} ends here: {error}; the server goes on without it")
+        except Exception as error:  # a full disk: the thread must live
+            self._break(target, error)
+            self.lost += text.count(b"\n") - 1
+
+    def _break(self, target: _Target, error: Exception) -> None:
+        target.broken = True
+        self.lost += 1
+        self._say(f"step journal {target.path} ends here: {error}; the server goes on without it")
 
 
 def line_of(row: Row) -> bytes:

@@ -141,10 +141,11 @@ class StepCourse:
         )
 
     def row(self, k_max: int, faults: int, note: str | None) -> dict[str, object]:
-        """The fields of a StepRecord; arrays where it has tuples. Slow: for the journal's thread."""
+        """The fields of a StepRecord; arrays where it has tuples."""
         assert self.verified is not None
         step, seen = self.step, self.verified
         batch = len(seen.verified)
+        accepted_by_position = _by_position(seen.accepted, k_max)
         return {
             "step": self.number,
             "start_s": self.start_s,
@@ -156,12 +157,12 @@ class StepCourse:
             "depth_in_force": self.depth_in_force,
             "depth_chosen": self.depth_chosen,
             "depth_executed": self.depth_executed,
-            "window_mean": float(step.verified.mean()) if batch else None,
-            "verified": seen.verified.sum(),
-            "accepted": seen.accepted.sum(),
+            "window_mean": int(step.verified.sum()) / batch if batch else None,
+            "verified": int(seen.verified.sum()),
+            "accepted": int(accepted_by_position.sum()),
             "emitted": self.emitted,
             "reached_by_position": _by_position(seen.reached, k_max),
-            "accepted_by_position": _by_position(seen.accepted, k_max),
+            "accepted_by_position": accepted_by_position,
             "target_s": self.target_s,
             "draft_s": self.draft_s,
             "step_s": self.step_s,

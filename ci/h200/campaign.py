@@ -1,8 +1,9 @@
 """Drives a campaign on the machine that holds the GPU: `python -m ci.h200.campaign PHASE...`
 
 Phases, run in order: models | machine | up:GROUP[:SECONDS] | warm:GROUP | plan:NAME:ROUNDS[:SECONDS] |
-overhead:SERVER:PASSES[:SECONDS] | fit:SERVER | down:GROUP | table:PLAN... | collect. A plan starts no round that would
-end later than SECONDS after this process began, and repeats no cell that is done: a later call goes on there.
+overhead:SERVER:PASSES[:SECONDS] | fit:SERVER | down:GROUP | table:PLAN... | collect. A plan starts no round
+that would end later than SECONDS after this process began, and repeats no cell that is done: a later call
+goes on there.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ class Bench:
         """One cell over HTTP; the same prompts for every arm."""
         records: list[RequestRecord] = []
         texts = [self._texts[item.name] for item in traffic]
-        prompts = CellPrompts(traffic, texts, f"{key.repeat}/{key.concurrency}", key.concurrency)
+        weights = {item.name: item.weight for item in traffic}
+        prompts = CellPrompts(traffic, texts, f"{key.repeat}/{key.concurrency}", key.concurrency, weights)
         cell = await drive_cell(self.endpoint(server), key, load, prompts, on_record=records.append)
         return cell, records
 
