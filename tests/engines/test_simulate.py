@@ -74,6 +74,13 @@ def test_arrivals_are_served_by_due_time_then_as_listed() -> None:
     assert [request.done_s for request in run.requests] == [1.0, 2.0, 3.0]
 
 
+def test_a_request_that_its_client_held_back_leaves_later_and_was_due_before() -> None:
+    source = Listed([Arrival(0.0, 0, 1, 1, sent_s=3.0), Arrival(1.0, 1, 1, 1)])
+    run = simulate(unit_core(), source)
+    found = [(request.arrival.due_s, request.sent_s, request.done_s) for request in run.requests]
+    assert found == [(1.0, 1.0, 2.0), (0.0, 3.0, 4.0)]
+
+
 def test_chunks_carry_the_steps_time_and_all_its_tokens() -> None:
     """K=2, all accepted: 1 token from the prefill, then 3, then the last 1 of 5."""
     run = simulate(unit_core(depth=2), Listed([Arrival(0.0, 0, 2, 5), Arrival(1.0, 1, 2, 4)]))
