@@ -22,6 +22,8 @@ ARMS = (
     Arm("schedule", "schedule", SCHEDULE),
     Arm("hysteresis_schedule", "hysteresis_schedule", SCHEDULE),
     Arm("disable_above", "disable_above", {"above": 2, "depth": 4}),
+    Arm("cycle", "cycle", {"depths": [4, 0, 2]}),
+    Arm("ema_ladder", "ema_ladder"),
     Arm("goodput_table", "goodput_table"),
     Arm("dspark", "dspark"),
     Arm("dspark_argmax", "dspark_argmax"),
