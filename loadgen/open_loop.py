@@ -80,9 +80,9 @@ class OpenLoop:
             edges = _edges(load.phases)
             warm = sum(phase.warmup for phase in load.phases)
             return edges[warm], edges[-1]
-        return load.warmup_s, self._due[-1][0] if load.duration_s is None and self._due else (
-            load.duration_s or 0.0
-        )
+        if load.duration_s is not None:
+            return load.warmup_s, load.duration_s
+        return load.warmup_s, self._due[-1][0] if self._due else 0.0
 
     def _send(self, now_s: float) -> Send | None:
         if self._next >= len(self._due):
