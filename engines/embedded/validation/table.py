@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engines.embedded.schema import read_table
-from engines.embedded.validation.setting import Setting, base_setting
+from engines.embedded.bounds import check_profile
+from engines.embedded.schema import nearest, read_table
+from engines.embedded.validation.setting import Setting, base_setting, placed
 from governors.profile import ProfileError
 
 DATA = Path(__file__).parent / "data"
@@ -136,6 +137,8 @@ def load_table(name: str) -> Table:
     if unsourced:
         raise ProfileError(f"table {name}: set.{min(unsourced)} has no source; add it under [set_sources]")
     settings = {arm: base_setting(header.base, {**constants, **own[arm]}) for arm in header.arms}
+    for constant in header.free:
+        _check_constant(name, constant, settings)
     cells = tuple(_cells(name))
     for cell in cells:
         if cell.arm not in settings:
@@ -143,6 +146,22 @@ def load_table(name: str) -> Table:
                 f"table {name}: arm {cell.arm!r} of a cell is not described; add [arms.{cell.arm}]"
             )
     return Table(name, header, settings, cells, tuple(_is_fitted(header, cell) for cell in cells))
+
+
+def _check_constant(name: str, constant: Constant, settings: Mapping[str, Setting]) -> None:
+    """ProfileError: an unknown arm or constant, a start outside its bounds, a bound above the roof."""
+    where = f"table {name}: {constant.path}"
+    arms, slash, path = constant.path.rpartition("/")
+    for arm in arms.split(",") if slash else settings:
+        if arm not in settings:
+            raise ProfileError(f"{where}: no arm {arm!r}; {nearest(arm, settings)}")
+        for end in (constant.low, constant.high):
+            try:
+                check_profile(placed(settings[arm], path, end).profile)
+            except ProfileError as error:
+                raise ProfileError(f"{where}: its bound cannot be: {error}") from None
+    if not 0 < constant.low <= constant.start <= constant.high:
+        raise ProfileError(f"{where} = {constant.start:g}: outside {constant.low:g}..{constant.high:g}")
 
 
 def _is_fitted(header: Header, cell: Cell) -> bool:
