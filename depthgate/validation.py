@@ -12,7 +12,7 @@ from depthgate.exits import UsageError
 from engines.embedded.schema import nearest
 from engines.embedded.validation.table import load_table, table_names
 from engines.embedded.validation.validate import Prediction, Validated, validate_table
-from reports.validation import Errors, errors_of
+from reports.validation import Errors, errors_of, groups_of
 
 MISSED = 1
 
@@ -58,8 +58,13 @@ def summary(found: Sequence[Validated], total: Errors, *, cells: bool) -> dict[s
         "sign_right": total.sign_right,
         "met": {"median_abs_error": median, "p90_abs_error": p90, "sign_right": sign},
         "total": asdict(total),
+        "groups": {name: asdict(errors) for name, errors in _groups(found).items()},
         "by_table": {each.table.name: _table(each, cells=cells) for each in found},
     }
+
+
+def _groups(found: Sequence[Validated]) -> dict[str, Errors]:
+    return groups_of([cell for each in found for cell in each.predictions])
 
 
 def _table(each: Validated, *, cells: bool) -> dict[str, object]:
@@ -83,12 +88,14 @@ def _plain(each: Validated) -> dict[str, object]:
 
 def lines(found: Sequence[Validated], total: Errors, *, cells: bool) -> list[str]:
     """The table on the terminal: a row a table, then the totals against their bars."""
-    width = max(len(each.table.name) for each in found)
+    width = max(29, *(len(each.table.name) for each in found))
     rows = [f"{'table':<{width}}  cells  median    p90   sign right   p90 of noise alone"]
     for each in found:
         errors = errors_of(each.predictions)
         rows.append(f"{each.table.name:<{width}}  {errors.cells:>5}  {_figures(errors)}")
         rows += [_cell_line(cell) for cell in each.predictions] if cells else []
+    for name, errors in _groups(found).items():
+        rows.append(f"{name:<{width}}  {errors.cells:>5}  {_figures(errors)}")
     rows.append(f"{'all held-out cells':<{width}}  {total.cells:>5}  {_figures(total)}")
     names = ("median <= 6 %", "90th percentile <= 15 %", "sign right >= 95 %")
     rows += [f"{'met' if met else 'MISSED'}: {name}" for name, met in zip(names, total.met, strict=True)]

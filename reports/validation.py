@@ -11,6 +11,7 @@ from typing import Protocol
 FITTED = "fitted"
 BY_SPLIT = "held out by the split"
 MEDIAN_BAR, P90_BAR, SIGN_BAR = 0.06, 0.15, 0.95  # declared before the first run
+REPEATABLE = 0.05  # standard error of a figure over its repeats
 BAND = 0.02  # a measured gain this close to 1 has no sign
 
 
@@ -100,6 +101,17 @@ def errors_of(cells: Iterable[Predicted]) -> Errors:
         noise_median=_noise_quantile(noise, 0.5),
         noise_p90=_noise_quantile(noise, 0.9),
     )
+
+
+def groups_of(cells: Sequence[Predicted]) -> dict[str, Errors]:
+    """Published figures (nobody states how well they repeat), our own, and of those the repeatable ones."""
+    own = [cell for cell in cells if cell.noise is not None]
+    groups = {
+        "published figures": [cell for cell in cells if cell.noise is None],
+        "measured by us": own,
+        "of them repeatable within 5 %": [cell for cell in own if (cell.noise or 0.0) <= REPEATABLE],
+    }
+    return {name: errors_of(group) for name, group in groups.items() if group}
 
 
 def sign_is_right(cell: Predicted) -> bool | None:

@@ -22,6 +22,7 @@ from reports.validation import (
     Errors,
     Predicted,
     errors_of,
+    groups_of,
     sign_is_right,
 )
 
@@ -199,15 +200,10 @@ def _by_table(parts: Sequence[TablePart]) -> Markup:
         "sign right",
         "noise alone, 90th",
     )
-    rows = []
-    for part in parts:
-        e = errors_of(part.cells)
-        link = tag("a", part.name, href=f"#{part.name}")
-        sign = f"{_share(e.sign_right)} of {e.sign_cells}" if e.sign_cells else DASH
-        median = tag("span", _share(e.median), class_=None if e.met[0] else "bad")
-        p90 = tag("span", _share(e.p90), class_=None if e.met[1] else "bad")
-        split = (str(e.split_cells or DASH), _share(e.split_median), _share(e.split_p90))
-        rows.append((link, str(e.cells), median, p90, *split, sign, _share(e.noise_p90)))
+    tables = [(tag("a", part.name, href=f"#{part.name}"), errors_of(part.cells)) for part in parts]
+    groups = groups_of([cell for part in parts for cell in part.cells])
+    rows = [_errors_row(name, errors) for name, errors in tables]
+    rows += [_errors_row(tag("strong", name), errors) for name, errors in groups.items()]
     return tag(
         "div",
         table(head, rows),
@@ -216,6 +212,14 @@ def _by_table(parts: Sequence[TablePart]) -> Markup:
             "show, where figures state how well they repeat."
         ),
     )
+
+
+def _errors_row(name: Child, e: Errors) -> tuple[Child, ...]:
+    sign = f"{_share(e.sign_right)} of {e.sign_cells}" if e.sign_cells else DASH
+    median = tag("span", _share(e.median), class_=None if e.met[0] else "bad")
+    p90 = tag("span", _share(e.p90), class_=None if e.met[1] else "bad")
+    split = (str(e.split_cells or DASH), _share(e.split_median), _share(e.split_p90))
+    return (name, str(e.cells), median, p90, *split, sign, _share(e.noise_p90))
 
 
 def _table_card(part: TablePart) -> Markup:

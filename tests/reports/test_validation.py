@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from reports.validation import BY_SPLIT, FITTED, errors_of, quantile, sign_is_right
+from reports.validation import BY_SPLIT, FITTED, errors_of, groups_of, quantile, sign_is_right
 from reports.validation_page import TablePart, validation_page
 
 
@@ -110,3 +110,14 @@ def test_page_escapes() -> None:
     assert "<script>alert(1)" not in text
     assert "<b>https" not in text
     assert "&lt;b&gt;https" in text
+
+
+def test_groups_by_what_is_known_of_repeats() -> None:
+    cells = [
+        *off_by(1, 2),
+        *(replace(cell, noise=0.01) for cell in off_by(3)),
+        *(replace(cell, noise=0.2) for cell in off_by(9)),
+    ]
+    sizes = {name: errors.cells for name, errors in groups_of(cells).items()}
+    assert sizes == {"published figures": 2, "measured by us": 2, "of them repeatable within 5 %": 1}
+    assert list(groups_of(off_by(1))) == ["published figures"]
