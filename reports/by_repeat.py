@@ -32,7 +32,7 @@ def _values(cell: CellData, steps: StepSeries | None, mode: str) -> dict[str, fl
     if steps is not None:
         emitted = int(steps.emitted.sum())
         found["verified_per_emitted"] = float(steps.verified.sum() / emitted) if emitted else None
-        found["switches_per_1k_steps"] = switch_count(steps).per_1k_steps
+        found["switches_per_1k_steps"] = switch_count(steps, mode).per_1k_steps
         found["unapplied_share"] = unapplied_share(steps)
         drafts = resumption(steps)
         found["acceptance_resumed"] = drafts.resumed_rate

@@ -58,7 +58,7 @@ def cell_result(measured_cell: Measured, baseline: Measured | None, suite: Suite
     pool, own = measured_cell.pool, measured_cell.statistics
     records = [record for cell in pool.repeats.values() for record in cell.requests]
     counts = outcome_counts(records)
-    switches = _switches(pool)
+    switches = _switches(pool, suite.load.mode)
     figures = CellFigures(
         arm=pool.arm,
         concurrency=pool.concurrency,
@@ -124,11 +124,11 @@ def _points(own: Mapping[str, Statistic], counts: dict[str, int], pool: Pool, mo
     return points | {name: value for name, value in beside.items() if value is not None}
 
 
-def _switches(pool: Pool) -> SwitchCount | None:
+def _switches(pool: Pool, mode: str) -> SwitchCount | None:
     """Summed over the repeats; None unless every repeat has step records."""
     if not pool.repeats or set(pool.steps) != set(pool.repeats):
         return None
-    counts = [switch_count(steps) for steps in pool.steps.values()]
+    counts = [switch_count(steps, mode) for steps in pool.steps.values()]
     return SwitchCount(sum(count.switches for count in counts), sum(count.steps for count in counts))
 
 

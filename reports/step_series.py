@@ -93,9 +93,9 @@ def settled(series: StepSeries) -> StepSeries:
     return series.rows((index >= at_peak[0]) & (index <= at_peak[-1]))
 
 
-def switch_count(series: StepSeries) -> SwitchCount:
-    """Switches of the executed depth once the load has settled."""
-    steady = settled(series)
+def switch_count(series: StepSeries, mode: str = "closed") -> SwitchCount:
+    """Switches of the executed depth once the load has settled; of an open loop, which never does, in all."""
+    steady = series if mode == "open" else settled(series)
     return SwitchCount(int(np.count_nonzero(np.diff(steady.depth_executed))), len(steady))
 
 

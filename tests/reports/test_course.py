@@ -11,9 +11,10 @@ from reports.course import Backlog, LoadCourse, PhaseFigures, backlog, phase_fig
 from reports.page import report_page
 from reports.page_input import PagePart, ReportInput
 from reports.plausible import plausible_cell
+from reports.step_series import step_series, switch_count
 from reports.throughput import token_spans
 from tests.reports import fake_runs
-from tests.reports.hand_made import cell, failure, request
+from tests.reports.hand_made import cell, failure, request, step
 from tests.reports.page_reading import Page
 
 RECORDS = [
@@ -81,3 +82,10 @@ def test_an_open_load_s_axis_says_what_c_multiplies() -> None:
     assert axis({"mode": "open", "rate_per_s": 0.5}) == "offered load, C times 0.5 requests/s"
     assert axis({"mode": "open", "arrivals": "trace"}) == "offered load, C times the trace"
     assert axis({"mode": "closed"}) == axis(None) == "concurrent requests"
+
+
+def test_an_open_loop_never_settles_so_all_its_switches_count() -> None:
+    """K 2, 0, 2 at batches 1, 4, 1: settled is the one step at batch 4, in which nothing switches."""
+    course = step_series([step(0, 0.0, 2, batch=1), step(1, 0.1, 0, batch=4), step(2, 0.2, 2, batch=1)])
+    assert (switch_count(course).switches, switch_count(course).steps) == (0, 1)
+    assert (switch_count(course, "open").switches, switch_count(course, "open").steps) == (2, 3)
