@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
-import orjson
 from aiohttp.http_exceptions import HttpProcessingError
 
 from engines.contract import Endpoint
 from loadgen.exchange import Exchange
 from loadgen.reads import Clock, Reads
+from loadgen.request import ROUTES, ClientSettings, request_body, request_headers
 from loadgen.traffic import Prompt
 from loadgen.transcript import excerpt
 from loadgen.verdict import End, Ending
 from loadgen.wire import Answer, Wire
 
-KEY_VARIABLE = "OPENAI_API_KEY"
+__all__ = ["Client", "ClientSettings"]
+
 FAULTS = (aiohttp.ClientError, HttpProcessingError, OSError)  # TimeoutError is an OSError
-ROUTES = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
-
-
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
-    """`timeout_s`: a request's deadline, from its due time. `extra_body`: fields added to every body.
-
-    `usage`, `continuous_usage`: ask for token counts; leave out only for a server that rejects them.
-    """
-
-    route: str = "chat"
-    timeout_s: float = 300.0
-    usage: bool = True
-    continuous_usage: bool = True
-    extra_body: dict[str, object] = field(default_factory=dict)
 
 
 class Client:
@@ -56,7 +40,7 @@ class Client:
         self._route = ROUTES[settings.route]
 
     async def __aenter__(self) -> Self:
-        self._wire = Wire(self._base, _headers(), self._clock)
+        self._wire = Wire(self._base, request_headers(), self._clock)
         return self
 
     async def __aexit__(
@@ -73,7 +57,8 @@ class Client:
         answer, ending = Answer(), Ending(End.EOF)
         try:
             async with asyncio.timeout(max(0.0, due_s + self._settings.timeout_s - self._clock())):
-                await self._wire.post(self._route, self._body(prompt), prompt.traffic_class, answer)
+                body = request_body(self._endpoint.model, self._settings, prompt)
+                await self._wire.post(self._route, body, prompt.traffic_class, answer)
             if isinstance(answer.reads.lost, OSError):
                 ending = Ending(End.FAULT, "connection reset in mid-stream")
         except TimeoutError:
@@ -99,34 +84,6 @@ class Client:
         except FAULTS:
             return None
         return answer.reads.text() if answer.status == 200 else None
-
-    def _body(self, prompt: Prompt) -> bytes:
-        settings = self._settings
-        body: dict[str, Any] = {"model": self._endpoint.model, "stream": True, "temperature": 0}
-        if settings.route == "chat":
-            body["messages"] = [{"role": "user", "content": prompt.text}]
-        else:
-            body["prompt"] = prompt.text
-        body |= {"max_tokens": prompt.max_tokens, "seed": prompt.seed}
-        if settings.usage:
-            options = {"include_usage": True}
-            body["stream_options"] = (
-                options | {"continuous_usage_stats": True} if settings.continuous_usage else options
-            )
-        if prompt.ignore_eos:
-            body["ignore_eos"] = True
-        return orjson.dumps(body | settings.extra_body)
-
-
-def _headers() -> dict[str, str]:
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "text/event-stream",
-        "Accept-Encoding": "identity",
-    }
-    if key := os.environ.get(KEY_VARIABLE):
-        headers["Authorization"] = f"Bearer {key}"
-    return headers
 
 
 def _fault(error: Exception, reads: Reads) -> Ending:

@@ -5,6 +5,7 @@ Both drivers obey it: over HTTP (closed.py) and in virtual time (virtual.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadgen.think import Pauses
@@ -80,9 +81,13 @@ class ClosedLoop:
 
     def window(self) -> Window:
         """From when every stream has begun its first measured request until the first stream runs out."""
-        begun = [at for at in self._begun_s if at is not None]
-        end_s = min(self._ran_out_s, default=self._start_s)
-        if len(begun) == len(self._begun_s) and max(begun) < end_s:
-            return Window(max(begun), end_s)
-        last_s = max(self._ran_out_s, default=self._start_s)
-        return Window(min(begun, default=self._start_s), last_s, NO_STEADY_STATE)
+        return steady_window(self._begun_s, self._ran_out_s, self._start_s)
+
+
+def steady_window(begun_s: Sequence[float | None], ran_out_s: Sequence[float], start_s: float) -> Window:
+    """`begun_s`: each stream's first measured request, None = it had none; `ran_out_s`: of those that did."""
+    begun = [at for at in begun_s if at is not None]
+    end_s = min(ran_out_s, default=start_s)
+    if len(begun) == len(begun_s) and max(begun) < end_s:
+        return Window(max(begun), end_s)
+    return Window(min(begun, default=start_s), max(ran_out_s, default=start_s), NO_STEADY_STATE)

@@ -1,0 +1,58 @@
+"""What a request says, whichever client sends it: its route, its headers, its body."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from loadgen.traffic import Prompt
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+ROUTES = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """`timeout_s`: a request's deadline, from its due time. `extra_body`: fields added to every body.
+
+    `usage`, `continuous_usage`: ask for token counts; leave out only for a server that rejects them.
+    """
+
+    route: str = "chat"
+    timeout_s: float = 300.0
+    usage: bool = True
+    continuous_usage: bool = True
+    extra_body: dict[str, object] = field(default_factory=dict)
+
+
+def request_headers() -> dict[str, str]:
+    """Of every request. The API key comes from the environment (OPENAI_API_KEY), is sent and never kept."""
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+        "Accept-Encoding": "identity",
+    }
+    if key := os.environ.get(KEY_VARIABLE):
+        headers["Authorization"] = f"Bearer {key}"
+    return headers
+
+
+def request_body(model: str, settings: ClientSettings, prompt: Prompt) -> bytes:
+    """The JSON body."""
+    body: dict[str, Any] = {"model": model, "stream": True, "temperature": 0}
+    if settings.route == "chat":
+        body["messages"] = [{"role": "user", "content": prompt.text}]
+    else:
+        body["prompt"] = prompt.text
+    body |= {"max_tokens": prompt.max_tokens, "seed": prompt.seed}
+    if settings.usage:
+        options = {"include_usage": True}
+        body["stream_options"] = (
+            options | {"continuous_usage_stats": True} if settings.continuous_usage else options
+        )
+    if prompt.ignore_eos:
+        body["ignore_eos"] = True
+    return orjson.dumps(body | settings.extra_body)
