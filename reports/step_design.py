@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from governors.telemetry import StepRecord
 
 Array = NDArray[np.float64]
+MOST_UNTIMED = 0.2  # share of the drafting steps
 KNEE = "knee_token_s"
 MODES = ("full", "piecewise", "none", "unknown")
 
@@ -61,6 +62,14 @@ class Design:
         """Predicted seconds of each whole step from the constants of the columns `kept`."""
         parts = self.matrix[:, list(kept)] @ seconds
         return np.asarray(parts.reshape(self.equations, -1).sum(axis=0))
+
+
+def timed(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Without the steps whose drafter was not timed, if nearly all others were; else all of them."""
+    known = [record for record in records if _draft_s(record) is not None]
+    drafting = sum(record.depth_executed > 0 for record in records)
+    lost = len(records) - len(known)
+    return known if lost < MOST_UNTIMED * max(1, drafting) else list(records)
 
 
 def design(records: Sequence[StepRecord], *, block_drafter: bool, knee: int | None = None) -> Design:

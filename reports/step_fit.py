@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from governors.telemetry import StepRecord
-from reports.step_design import Column, Design, design
+from reports.step_design import Column, Design, design, timed
 from reports.step_solver import balanced, find_knee, huber, solve, triangle
 
 Array = NDArray[np.float64]
@@ -104,7 +104,7 @@ def _blocked(journals: Sequence[Sequence[StepRecord]]) -> tuple[tuple[StepRecord
     blocks: list[int] = []
     first = 0
     for journal in journals:
-        good = [step for step in journal if _usable(step)]
+        good = timed([step for step in journal if _usable(step)])
         records += good
         blocks += [first + at // BLOCK_STEPS for at in range(len(good))]
         first = blocks[-1] + 1 if blocks else 0

@@ -176,6 +176,13 @@ class TestUnknown:
         assert not fit.drafter_timed
         assert fit.held_out_error(0.9) < 0.06
 
+    def test_a_few_untimed_drafts_are_left_out(self) -> None:
+        steps = [replace(s, draft_s=None) if s.step % 50 == 0 else s for s in virtual_steps()]
+        fit = fitted(steps)
+        assert fit.drafter_timed
+        assert all(step.draft_s is not None or step.depth_executed == 0 for step in fit.records)
+        assert constant(fit, "draft_forward_s").seconds == pytest.approx(0.12e-3, rel=0.02)
+
 
 class TestRefused:
     def test_one_batch_size(self) -> None:
