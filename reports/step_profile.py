@@ -96,8 +96,11 @@ def _acceptance(steps: Sequence[StepRecord]) -> tuple[float, ...]:
     positions = max((len(step.reached_by_position) for step in steps), default=0)
     reached, accepted = np.zeros(positions), np.zeros(positions)
     for step in steps:
-        reached[: len(step.reached_by_position)] += step.reached_by_position
-        accepted[: len(step.accepted_by_position)] += step.accepted_by_position
+        for at, (tried, passed) in enumerate(
+            zip(step.reached_by_position, step.accepted_by_position, strict=False)
+        ):
+            reached[at] += tried
+            accepted[at] += min(passed, tried)
     known = int(np.argmin(reached > 0)) if (reached == 0).any() else positions
     return tuple(float(share) for share in np.cumprod(accepted[:known] / reached[:known]))
 
