@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -11,13 +12,16 @@ import numpy as np
 import pytest
 
 from engines.embedded.constants import ForwardSpec, HardwareSpec
-from engines.embedded.roofline import ForwardTime, modelled_step_s
+from engines.embedded.core import CoreSpec, EngineCore
+from engines.embedded.roofline import ForwardTime, RooflineCost, modelled_step_s
+from engines.embedded.simulate import Arrival, simulate
 from engines.embedded.validation.fitting import fit, without_each
 from engines.embedded.validation.prediction import Predictor
 from engines.embedded.validation.setting import HOST_TIMES, placed
 from engines.embedded.validation.survival import burst_shares, length, population, trimmings
 from engines.embedded.validation.table import Cell, Table, load_table, table_names
 from engines.embedded.validation.validate import FITTED, LEFT_OUT, SPLIT, validate_table
+from governors.contract import DepthDecision, StepObservation, StepOutcome
 from governors.profile import ProfileError
 
 
@@ -121,6 +125,36 @@ class TestPredictor:
     def test_an_unknown_constant_is_named(self) -> None:
         with pytest.raises(ProfileError, match="hardwear"):
             placed(load_table("strix-80b").settings["off"], "profile.hardwear.flops_per_s", 1.0)
+
+
+class _Burst:
+    """16 requests at once, drafting 3; a policy that never changes its mind."""
+
+    def decide(self, observation: StepObservation) -> DepthDecision:
+        return DepthDecision(observation.limits.k_max, 3)
+
+    def observe(self, outcome: StepOutcome) -> None:
+        """Learns nothing."""
+
+    def start(self) -> Sequence[Arrival]:
+        return [Arrival(0.0, at, 64, 400, acceptance_seed=at) for at in range(16)]
+
+    def finished(self, stream: int, now_s: float) -> Sequence[Arrival]:
+        return ()
+
+
+def test_the_closed_form_is_what_the_whole_engine_does() -> None:
+    """Tokens a second of the steps with the whole batch, simulated step by step with drawn acceptance."""
+    table = load_table("vllm32374-eagle")
+    profile = table.settings["eagle"].profile
+    traffic = _Burst()
+    spec = CoreSpec(profile.scheduler, profile.acceptance, profile.penalties, profile.k_max, True, False, 1)
+    steps = simulate(EngineCore(spec, RooflineCost(profile), traffic), traffic).steps
+    whole = [step for step in steps if step.batch == 16 and not step.prefill_requests and step.step_s]
+    assert len(whole) > 100
+    simulated = sum(step.emitted for step in whole) / sum(step.step_s or 0.0 for step in whole)
+    predicted = Predictor(table, {}).value(Cell("tokens_per_s", "eagle", 16, 1.0, 3, context_tokens=250))
+    assert predicted == pytest.approx(simulated, rel=0.02)
 
 
 class TestSurvival:
