@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reports.document import FOOTER, html_document
-from reports.markup import Markup, script_json, tag, trusted
+from reports.markup import Markup, tag
 from reports.page_input import PagePart, ReportInput
-from reports.palette import DARK, arm_styles
+from reports.palette import arm_styles
+from reports.plotted import plotted_page
 from reports.sections.acceptance import acceptance_section
 from reports.sections.budgets import budgets_section
 from reports.sections.cells import cells_section
@@ -36,7 +36,6 @@ SECTIONS: dict[
     "model": ("Model or measured", model_section),
     "commands": ("Reproduce", commands_section),
 }
-_ASSETS = Path(__file__).parent
 
 
 def write_report(inputs: Sequence[ReportInput], path: Path) -> int:
@@ -52,29 +51,13 @@ def write_report(inputs: Sequence[ReportInput], path: Path) -> int:
 
 def report_page(inputs: Sequence[ReportInput]) -> str:
     """The page as text."""
-    from plotly.offline import get_plotlyjs
-
     if not inputs:
         raise ValueError("a report needs at least one run; pass a run folder")
     judgements = [each.judgement for each in inputs]
     styles = arm_styles((cell.arm, cell.arm == j.baseline) for j in judgements for cell in j.cells)
     parts = [PagePart(each, styles, f"run{at}") for at, each in enumerate(inputs)]
     title = f"{judgements[0].suite} · {judgements[0].ruling.value} · depthgate"
-    scripts = [trusted(get_plotlyjs()), trusted((_ASSETS / "page.js").read_text("utf-8"))]
-    content = [
-        _header(parts[0]),
-        tag("main", [_run(part) for part in parts]),
-        FOOTER,
-        trusted(f'<script type="application/json" id="dark-forms">{script_json(DARK)}</script>'),
-    ]
-    return html_document(title, content, scripts, _colour_variables())
-
-
-def _colour_variables() -> str:
-    """Each palette colour as a CSS variable `--cRRGGBB`, named by its light form, in both schemes."""
-    light = "".join(f"--c{name[1:]}:{name};" for name in DARK)
-    dark = "".join(f"--c{name[1:]}:{form};" for name, form in DARK.items())
-    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return plotted_page(title, _header(parts[0]), tag("main", [_run(part) for part in parts]))
 
 
 def _header(lead: PagePart) -> Markup:

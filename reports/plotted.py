@@ -5,24 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from reports.document import FOOTER, html_document
-from reports.markup import Child, script_json, tag, trusted
+from reports.markup import Child, script_json, trusted
 from reports.palette import DARK
 
 _SCRIPT = Path(__file__).parent / "page.js"
 
 
-def plotted_page(title: str, header: Child, main: Child) -> str:
+def plotted_page(title: str, *content: Child) -> str:
     """The page as text, about 5 MB of which are plotly's script; it asks no other server for anything."""
     from plotly.offline import get_plotlyjs
 
     scripts = [trusted(get_plotlyjs()), trusted(_SCRIPT.read_text("utf-8"))]
-    content = [
-        tag("header", header),
-        tag("main", main),
+    whole = [
+        *content,
         FOOTER,
         trusted(f'<script type="application/json" id="dark-forms">{script_json(DARK)}</script>'),
     ]
-    return html_document(title, content, scripts, _colour_variables())
+    return html_document(title, whole, scripts, _colour_variables())
 
 
 def _colour_variables() -> str:

@@ -39,7 +39,7 @@ def residuals_page(found: StepFit, profile: Profile) -> str:
         _card("Residuals", tag("div", _residuals(found), class_="pairs"), note(_RESIDUALS)),
         _card("Step times of the profile, ms", _grid(profile)),
     ]
-    return plotted_page(f"{binding.target_model} · depthgate fit", header, main)
+    return plotted_page(f"{binding.target_model} · depthgate fit", tag("header", header), tag("main", main))
 
 
 _RESIDUALS = (

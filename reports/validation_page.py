@@ -71,7 +71,7 @@ def validation_page(parts: Sequence[TablePart]) -> str:
         _section("Error against concurrency", _by_batch(parts)),
         [_table_card(part) for part in parts],
     ]
-    return plotted_page("Prediction error · depthgate", header, main)
+    return plotted_page("Prediction error · depthgate", tag("header", header), tag("main", main))
 
 
 def _section(title: str, *children: Child) -> Markup:
