@@ -7,21 +7,17 @@ import time
 from types import TracebackType
 from typing import Self
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
-
 from engines.contract import Endpoint
 from loadgen.exchange import Exchange
 from loadgen.reads import Clock, Reads
 from loadgen.request import ROUTES, ClientSettings, request_body, request_headers
 from loadgen.traffic import Prompt
-from loadgen.transcript import excerpt
 from loadgen.verdict import End, Ending
-from loadgen.wire import Answer, Wire
+from loadgen.wire import Answer, Wire, WireError
 
 __all__ = ["Client", "ClientSettings"]
 
-FAULTS = (aiohttp.ClientError, HttpProcessingError, OSError)  # TimeoutError is an OSError
+FAULTS = (WireError, OSError)  # TimeoutError is an OSError
 
 
 class Client:
@@ -54,22 +50,24 @@ class Client:
         A cancellation is an Exchange too (End.CANCEL): the caller keeps it, then raises CancelledError anew.
         """
         due_s = self._clock() if due_s is None else due_s
-        answer, ending = Answer(), Ending(End.EOF)
+        answer = Answer()
         try:
             async with asyncio.timeout(max(0.0, due_s + self._settings.timeout_s - self._clock())):
                 body = request_body(self._endpoint.model, self._settings, prompt)
                 await self._wire.post(self._route, body, prompt.traffic_class, answer)
-            if isinstance(answer.reads.lost, OSError):
-                ending = Ending(End.FAULT, "connection reset in mid-stream")
+            ending = _ending(answer.reads)
         except TimeoutError:
             ending = Ending(End.DEADLINE, f"no end within {self._settings.timeout_s:g} s")
         except asyncio.CancelledError:
             ending = Ending(End.CANCEL)
-        except FAULTS as error:
-            ending = _fault(error, answer.reads)
+        except WireError as error:
+            ending = Ending(End.FAULT, str(error))
+        except OSError as error:
+            answer.reads.ended(error)
+            ending = _ending(answer.reads)
         reads = answer.reads
         ended_s = reads.times[-1] if reads.times else self._clock()
-        return Exchange(due_s, answer.sent_s, answer.status, reads, ending, ended_s, answer.headers)
+        return Exchange(due_s, answer.sent_s, reads.status, reads, ending, ended_s, reads.headers)
 
     async def connect(self, connections: int) -> None:
         """Opens connections ahead of the load: the first burst then times the engine, not TCP and TLS."""
@@ -77,32 +75,23 @@ class Client:
 
     async def get(self, path: str, timeout_s: float = 5.0) -> str | None:
         """A small text from the server, None when it cannot be had."""
-        answer = Answer()
+        answer = Answer(streams=False)
         try:
             async with asyncio.timeout(timeout_s):
                 await self._wire.get(path, answer)
         except FAULTS:
             return None
-        return answer.reads.text() if answer.status == 200 else None
+        return answer.reads.text() if answer.reads.status == 200 else None
 
 
-def _fault(error: Exception, reads: Reads) -> Ending:
+def _ending(reads: Reads) -> Ending:
     """A plain sentence. An end without a reset is an end: what the stream lacks then decides."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Ending(End.FAULT, f"cannot resolve host {error.host!r}")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        return Ending(End.FAULT, f"TLS: {excerpt(error)}")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        reason = error.os_error.strerror or excerpt(error.os_error)
-        return Ending(End.FAULT, f"cannot connect to {error.host}:{error.port}: {reason}")
-    if isinstance(reads.lost, OSError) or isinstance(error, ConnectionResetError):
-        return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
-    if reads.flood is not None:
-        return Ending(End.FAULT, reads.flood)
-    if isinstance(error, aiohttp.ClientPayloadError):
+    if reads.fault is not None:
+        return Ending(End.FAULT, reads.fault)
+    if reads.lost is None:
         return Ending(End.EOF)
-    if isinstance(error, HttpProcessingError):
-        return Ending(End.FAULT, f"the answer is not HTTP: {excerpt(error.message)}")
-    if isinstance(error, aiohttp.ServerDisconnectedError):
+    if isinstance(reads.lost, OSError):
+        return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
+    if reads.status is None:
         return Ending(End.FAULT, "the server closed the connection without an answer")
-    return Ending(End.FAULT, f"{type(error).__name__}: {excerpt(error)}")
+    return Ending(End.EOF)

@@ -61,7 +61,7 @@ def _record(
         sent_s=exchange.sent_s,
         first_byte_s=reads.first_s,
         first_token_s=arrivals[0] if arrivals else None,
-        done_s=reads.times[-1] if outcome is Outcome.DONE else None,
+        done_s=reads.last_s if outcome is Outcome.DONE else None,
         chunk_times_s=arrivals,
         chunk_tokens=transcript.chunk_tokens,
         prompt_tokens=transcript.prompt_tokens,
