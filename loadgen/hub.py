@@ -1,76 +1,37 @@
-"""Prompts from data sets: a hub id or a local JSONL, parquet or CSV file, read through `datasets`."""
+"""Conversations from data sets: a hub id or a local JSONL, parquet or CSV file, read through `datasets`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from loadgen.known_sets import KNOWN_SETS, KnownSet
+from loadgen.rows import Row, at_path, user_turns
 from loadgen.traffic import TrafficError
 from loadgen.transcript import excerpt
+from suites.model import TrafficClass
 
 BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-CONFIGS = {"openai/gsm8k": "main", "gsm8k": "main"}  # sets that have several configurations and no default
 KNOWN_COLUMNS = ("question", "prompt", "turns", "conversations", "messages", "instruction", "text")
-CONTENT = ("value", "content", "text")  # where a turn keeps its words, by set
+BATCH = 1000  # rows read at once
 
 
-def hub_prompts(name: str, split: str, column: str | None) -> list[str]:
-    """Prompts of a hub data set (gsm8k: `question`; MT-bench: `prompt`/`turns`; ShareGPT: `conversations`).
+def set_rows(item: TrafficClass, seed: int) -> list[Row]:
+    """The rows that a class takes from its hub or file source, in an order that the seed fixes.
 
-    Raises TrafficError when the hub cannot be reached, or has no such set, split or column.
+    Raises TrafficError: it cannot be reached or read, has no such split or column, or holds no text.
     """
-    source = f"hub:{name}"
-    mend = 'use source = "file:PATH" with a local copy, or source = "offline"'
-
-    def load(datasets: Any) -> Any:
-        return datasets.load_dataset(name, CONFIGS.get(name), split=split)
-
-    return _prompts(source, load, column, mend)
+    kind, _, where = item.source.partition(":")
+    return _hub_rows(item, where, seed) if kind == "hub" else _file_rows(item, Path(where), seed)
 
 
 def file_prompts(path: Path, column: str | None) -> list[str]:
-    """Prompts of a local file, by its suffix. Raises TrafficError: no file, another suffix, no column."""
-    source = f"file:{path}"
-    builder = BUILDERS.get(path.suffix.lower())
-    if builder is None:
-        raise TrafficError(
-            f"{source}: suffix {path.suffix!r} is none of {', '.join(BUILDERS)}; convert the file"
-        )
-    if not path.is_file():
-        raise TrafficError(f"{source}: no such file (looked in {path.absolute().parent}); check the path")
-
-    def load(datasets: Any) -> Any:
-        return datasets.load_dataset(builder, data_files=str(path), split="train")
-
-    return _prompts(source, load, column, f"check that it is whole and a {builder} file")
-
-
-def _prompts(source: str, load: Callable[[Any], Any], column: str | None, mend: str) -> list[str]:
-    rows = _quietly(source, load, mend)
-    chosen = find_column(source, rows.column_names, column)
-    texts = [text for text in map(first_words, rows[chosen]) if text]
-    if not texts:
-        raise TrafficError(
-            f"{source}: column {chosen!r} holds no text; name another: {', '.join(rows.column_names)}"
-        )
-    return texts
-
-
-def _quietly(source: str, load: Callable[[Any], Any], mend: str) -> Any:
-    import datasets
-
-    bars = datasets.utils.logging.is_progress_bar_enabled()
-    datasets.disable_progress_bars()
-    try:
-        return load(datasets)
-    except (
-        Exception
-    ) as error:  # datasets, pyarrow and the hub client raise many kinds; all mean the same here
-        raise TrafficError(f"{source}: cannot be read ({excerpt(error)}); {mend}") from error
-    finally:
-        if bars:
-            datasets.enable_progress_bars()
+    """First turns of a local file. Raises TrafficError: no file, another suffix, no column."""
+    rows = set_rows(TrafficClass("prompts", source=f"file:{path}", column=column), 0)
+    return [row.turns[0] for row in rows]
 
 
 def find_column(source: str, columns: Iterable[str], wanted: str | None) -> str:
@@ -86,12 +47,111 @@ def find_column(source: str, columns: Iterable[str], wanted: str | None) -> str:
     return found
 
 
-def first_words(cell: object) -> str:
-    """The first user turn of a cell: a text, a list of turns (MT-bench), or of messages (ShareGPT)."""
-    if isinstance(cell, str):
-        return cell.strip()
-    if isinstance(cell, Mapping):
-        return next((first_words(cell[key]) for key in CONTENT if isinstance(cell.get(key), str)), "")
-    if isinstance(cell, list):
-        return next((words for words in map(first_words, cell) if words), "")
-    return ""
+def _hub_rows(item: TrafficClass, name: str, seed: int) -> list[Row]:
+    known = KNOWN_SETS.get(name, KnownSet(""))
+    more = {} if known.data_files is None else {"data_files": known.data_files}
+
+    def load(datasets: Any) -> Any:
+        config = item.config or known.config
+        return datasets.load_dataset(name, config, split=item.split, **more, **_streaming(item))
+
+    mend = 'use source = "file:PATH" with a local copy, or source = "offline"'
+    return _quietly(item, lambda datasets: _taken(item, load(datasets), seed), mend)
+
+
+def _file_rows(item: TrafficClass, path: Path, seed: int) -> list[Row]:
+    builder = BUILDERS.get(path.suffix.lower())
+    if builder is None:
+        raise TrafficError(
+            f"{item.source}: suffix {path.suffix!r} is none of {', '.join(BUILDERS)}; convert the file"
+        )
+    if not path.is_file():
+        raise TrafficError(
+            f"{item.source}: no such file (looked in {path.absolute().parent}); check the path"
+        )
+
+    def load(datasets: Any) -> Any:
+        return datasets.load_dataset(builder, data_files=str(path), split="train", **_streaming(item))
+
+    mend = f"check that it is whole and a {builder} file"
+    return _quietly(item, lambda datasets: _taken(item, load(datasets), seed), mend)
+
+
+def _streaming(item: TrafficClass) -> dict[str, bool]:
+    return {"streaming": True} if item.streaming else {}
+
+
+def _quietly(item: TrafficClass, read: Callable[[Any], list[Row]], mend: str) -> list[Row]:
+    try:
+        import datasets
+    except ImportError:
+        raise TrafficError(f"{item.source}: needs the package datasets; install depthgate[bench]") from None
+    bars = datasets.utils.logging.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        return read(datasets)
+    except TrafficError:
+        raise
+    except (
+        Exception
+    ) as error:  # datasets, pyarrow and the hub client raise many kinds; all mean the same here
+        raise TrafficError(f"{item.source}: cannot be read ({excerpt(error)}); {mend}") from error
+    finally:
+        if bars:
+            datasets.enable_progress_bars()
+
+
+def _taken(item: TrafficClass, table: Any, seed: int) -> list[Row]:
+    """`table`: a Dataset, or an IterableDataset, of which no more than a batch and what is kept is held."""
+    batches = table.iter(min(BATCH, item.rows or BATCH))
+    first: dict[str, Any] = next(batches, {})
+    column, *path = _path(item, first)
+    found = _rows(item, column, path, chain([first], batches))
+    if item.sample == "reservoir" and item.rows is not None:
+        rows = _reservoir(found, item.rows, Random(f"{seed}/{item.name}/rows"))
+    else:
+        rows = list(islice(found, item.rows))
+    if not rows:
+        raise TrafficError(
+            f"{item.source}: column {column!r} holds no text; name another: {', '.join(first)}"
+        )
+    return rows
+
+
+def _path(item: TrafficClass, columns: Iterable[str]) -> list[str]:
+    """The prompts' column, and the way on from there; a column whose own name has dots goes before a path."""
+    if item.max_tokens_column is not None:
+        find_column(item.source, columns, item.max_tokens_column)
+    if item.column is None or item.column in columns:
+        return [find_column(item.source, columns, item.column)]
+    column, *path = item.column.split(".")
+    return [find_column(item.source, columns, column if path else item.column), *path]
+
+
+def _reservoir(rows: Iterator[Row], size: int, rng: Random) -> list[Row]:
+    """`size` of all rows, each with the same chance, in one pass (Vitter 1985, algorithm R)."""
+    kept = list(islice(rows, size))
+    for number, row in enumerate(rows, start=size + 1):
+        place = int(rng.random() * number)
+        if place < size:
+            kept[place] = row
+    return kept
+
+
+def _rows(item: TrafficClass, column: str, path: Sequence[str], batches: Iterable[Any]) -> Iterator[Row]:
+    limits = item.max_tokens_column
+    for batch in batches:
+        for number, cell in enumerate(batch.get(column, ())):
+            if turns := user_turns(at_path(cell, path)):
+                yield Row(turns, None if limits is None else _limit(item, batch[limits][number]))
+
+
+def _limit(item: TrafficClass, value: object) -> int:
+    whole = isinstance(value, int | float) and value >= 1 and int(value) == value
+    if isinstance(value, bool) or not whole:
+        raise TrafficError(
+            f"{item.source}: column {item.max_tokens_column!r} holds {value!r}: must be a whole number of "
+            "at least 1; mend the row or remove max_tokens_column"
+        )
+    assert isinstance(value, int | float)
+    return int(value)

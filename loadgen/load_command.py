@@ -13,10 +13,11 @@ import orjson
 from engines.contract import Endpoint, EngineError
 from loadgen.cell import drive_cell
 from loadgen.client import Client, ClientSettings
-from loadgen.hub import BUILDERS, file_prompts, find_column, first_words
+from loadgen.hub import BUILDERS, file_prompts, find_column
 from loadgen.offline_prompts import GENERATORS
 from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, RequestRecord
+from loadgen.rows import first_words
 from loadgen.traffic import Prompt, TrafficError, TrafficMix
 from loadgen.transcript import excerpt
 from suites.model import LoadSpec, TrafficClass

@@ -99,6 +99,26 @@ def conversation(rng: Random) -> str:
     return " ".join([_fill(templates, words, rng), *details])
 
 
+def of_words(generate: Callable[[Random], str], rng: Random, words: int) -> str:
+    """Texts one after another, cut to so many words."""
+    found = generate(rng).split()
+    while len(found) < words:
+        found += generate(rng).split()
+    return " ".join(found[:words])
+
+
+def of_bytes(generate: Callable[[Random], str], rng: Random, size: int) -> str:
+    """Texts one after another, as many whole words as fit into `size` bytes of UTF-8; one word at least."""
+    found: list[str] = []
+    left = size
+    while True:
+        for word in generate(rng).split():
+            left -= len(word.encode()) + bool(found)
+            if left < 0 and found:
+                return " ".join(found)
+            found.append(word)
+
+
 GENERATORS: dict[str, Callable[[Random], str]] = {
     "gsm8k": word_problem,
     "chat": conversation,

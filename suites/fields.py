@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 from suites.model import SuiteError
 
 SHOWN_CHARACTERS = 60
+
+# Names become parts of file names and of page anchors, and the suite comes from anywhere.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -169,3 +174,18 @@ class Fields:
                 f"{self.source}: {path} = {shown(value)}: must be text, a number, true, false or a list"
             )
         return value
+
+
+def read_name(fields: Fields, key: str) -> str:
+    """A name that is safe in paths and pages."""
+    name = fields.text(key)
+    if not NAME.fullmatch(name):
+        raise fields.fault(key, "must be 1 to 64 letters, digits, - or _ and begin with a letter or digit")
+    return name
+
+
+def check_unique(names: Iterable[str], source: str, path: str) -> None:
+    """Raises SuiteError on a name that stands twice."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise SuiteError(f"{source}: {path}.name = {name!r}: {count} share this name; rename all but one")

@@ -9,6 +9,7 @@ from math import lcm
 from suites.fields import Fields, nearest
 from suites.model import Burst, LoadSpec, Phase, SuiteError
 from suites.phases import read_bursts, read_phases
+from suites.traffic import read_body
 
 # Beyond these nothing ends, or nothing fits: a slip of the finger, not an experiment.
 MOST_STREAMS = 100_000
@@ -52,6 +53,7 @@ def read_load(fields: Fields) -> LoadSpec:
         max_in_flight=fields.integer_or_none("max_in_flight", 1, MOST_STREAMS),
         phases=phases,
         bursts=read_bursts(fields, MOST_STREAMS),
+        body=read_body(fields),
     )
     fields.close()
     _check_arrivals(fields, spec)

@@ -26,13 +26,37 @@ class EngineSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens that are drawn anew for each request, whole numbers within `min`..`max` (inclusive).
+
+    `distribution`: "uniform" (between both), "normal" or "lognormal" of `mean` and `sd`: those of the lengths
+    themselves, before what lies outside `min`..`max` is left out. `min` None = 1, `max` None = no end.
+    """
+
+    distribution: str
+    mean: float | None = None
+    sd: float | None = None
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TrafficClass:
     """`source`: "offline" (generated here), "hub:ID" (through `datasets`) or "file:PATH" (JSONL,
-    parquet, CSV).
+    parquet, CSV). `weight` is relative.
 
-    `column`: the prompt's column in a hub or file source. `weight` is relative. `prompt_words`: offline
-    prompts are made that long, out of as many texts of the class as it takes (a word is some 1.3 tokens of
-    the embedded engine); None = as they come, 17 to 120 words.
+    Of a hub or file source:
+    column             the prompt's; a dotted path reaches into nested fields; None = found by name and shape
+    max_tokens_column  the row's own max_tokens
+    config, split      of a hub set
+    rows               as many are kept; `sample` "first" (default) or "reservoir" (of all rows, by the seed)
+    streaming          rows are read one by one and never held all at once; needs `rows`
+
+    prompt_words, prompt_tokens   offline prompts are made that long, out of as many texts of the class as it
+        takes (a token: 4 bytes, as the embedded engine counts); both None = as they come, 17 to 120 words
+    turns              of a conversation, each carrying the answers before it; None = its first turn alone
+    min_tokens         sent as it is; None = not sent
+    body               fields added to each request's body
     """
 
     name: str
@@ -40,9 +64,18 @@ class TrafficClass:
     source: str = "offline"
     column: str | None = None
     split: str = "test"
-    max_tokens: int = 180
+    max_tokens: int | Lengths = 180
     ignore_eos: bool = True
     prompt_words: int | None = None
+    prompt_tokens: int | Lengths | None = None
+    min_tokens: int | None = None
+    max_tokens_column: str | None = None
+    config: str | None = None
+    rows: int | None = None
+    sample: str | None = None
+    streaming: bool | None = None
+    turns: int | None = None
+    body: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +126,7 @@ class LoadSpec:
     C x `rate_per_s` requests a second, or the trace C times as fast (docs/decisions/0008). `max_in_flight`:
     what comes beyond it waits at the client, and its latency counts all the same; None = no limit.
 
-    `bursts`: requests at once on top of a closed or an open load.
+    `bursts`: requests at once on top of a closed or an open load. `body`: fields added to every request's.
     """
 
     concurrency: tuple[int, ...]
@@ -114,6 +147,7 @@ class LoadSpec:
     max_in_flight: int | None = None
     phases: tuple[Phase, ...] | None = None
     bursts: tuple[Burst, ...] | None = None
+    body: Mapping[str, object] | None = None
 
     def most_in_flight(self, concurrency: int) -> int | None:
         """Most requests under way at once at a point of the sweep; None = an open loop without a limit."""

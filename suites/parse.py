@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
-from suites.fields import Fields, nearest
+from suites.fields import Fields, check_unique, nearest, read_name
 from suites.loads import MOST_STREAMS, check_classes, read_load
 from suites.locate import find_suite
 from suites.measures import MEASURES
-from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError, TrafficClass
+from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError
+from suites.traffic import check_conversations, read_traffic
 
 __all__ = ["MOST_STREAMS", "load_suite", "parse_suite"]
 
-MOST_WORDS = 1_000_000
 MOST_REPEATS = 1_000  # beyond it nothing ends: a slip of the finger, not an experiment
-
-# Names become parts of file names and of page anchors, and the suite comes from anywhere.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def load_suite(path_or_name: str | Path) -> Suite:
@@ -39,10 +34,10 @@ def parse_suite(table: object, source: str) -> Suite:
     """The validated suite of a table in the shape of the TOML file (or of `canonical.content`)."""
     top = Fields(table, source)
     suite = Suite(
-        name=_name(top, "name"),
+        name=read_name(top, "name"),
         question=top.text("question"),
         engine=_engine(top),
-        traffic=_traffic(top),
+        traffic=read_traffic(top),
         load=read_load(Fields(_required(top, "load"), source, "load")),
         arms=_arms(top),
         budgets=tuple(_budget(item) for item in top.tables("budgets")),
@@ -54,6 +49,7 @@ def parse_suite(table: object, source: str) -> Suite:
     top.close()
     _check_budget_arms(suite, source)
     check_classes(suite.load, [item.name for item in suite.traffic], source)
+    check_conversations(suite.load, suite.traffic, source)
     return suite
 
 
@@ -64,24 +60,11 @@ def _required(top: Fields, name: str) -> object:
     return value
 
 
-def _name(fields: Fields, key: str) -> str:
-    name = fields.text(key)
-    if not NAME.fullmatch(name):
-        raise fields.fault(key, "must be 1 to 64 letters, digits, - or _ and begin with a letter or digit")
-    return name
-
-
 def _url(fields: Fields) -> str | None:
     url = fields.text_or_none("url")
     if url is not None and not re.match(r"https?://[^\s/]", url):
         raise fields.fault("url", "must begin with http:// or https:// and name a host")
     return url
-
-
-def _unique(names: Iterable[str], source: str, path: str) -> None:
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise SuiteError(f"{source}: {path}.name = {name!r}: {count} share this name; rename all but one")
 
 
 def _engine(top: Fields) -> EngineSpec:
@@ -98,41 +81,13 @@ def _engine(top: Fields) -> EngineSpec:
     return spec
 
 
-def _traffic(top: Fields) -> tuple[TrafficClass, ...]:
-    classes = tuple(_traffic_class(fields) for fields in top.tables("traffic"))
-    if not classes:
-        raise top.fault("traffic", 'at least one class is needed; add [[traffic]] with name = "gsm8k"')
-    _unique((item.name for item in classes), top.source, "traffic")
-    return classes
-
-
-def _traffic_class(fields: Fields) -> TrafficClass:
-    source = fields.text_or("source", "offline")
-    if not re.fullmatch(r"offline|hub:\S+|file:.+", source):
-        raise fields.fault("source", 'must be "offline", "hub:ID" or "file:PATH"')
-    item = TrafficClass(
-        name=_name(fields, "name"),
-        weight=fields.number("weight", lambda x: x > 0, "must be above 0; leave the class out instead", 1.0),
-        source=source,
-        column=fields.text_or_none("column"),
-        split=fields.text_or("split", "test"),
-        max_tokens=fields.integer("max_tokens", minimum=1, default=180),
-        ignore_eos=fields.flag("ignore_eos", default=True),
-        prompt_words=fields.integer_or_none("prompt_words", 1, MOST_WORDS),
-    )
-    fields.close()
-    if item.prompt_words is not None and source != "offline":
-        raise fields.fault("prompt_words", f"prompts of {source!r} are as long as they are; remove it")
-    return item
-
-
 def _arms(top: Fields) -> tuple[Arm, ...]:
     arms = tuple(_arm(fields) for fields in top.tables("arms"))
     if not arms:
         raise top.fault(
             "arms", "at least one arm is needed; add [[arms]] with a name, a governor and baseline = true"
         )
-    _unique((arm.name for arm in arms), top.source, "arms")
+    check_unique((arm.name for arm in arms), top.source, "arms")
     baselines = [arm.name for arm in arms if arm.baseline]
     if not baselines:
         raise SuiteError(
@@ -147,7 +102,7 @@ def _arms(top: Fields) -> tuple[Arm, ...]:
 
 def _arm(fields: Fields) -> Arm:
     arm = Arm(
-        name=_name(fields, "name"),
+        name=read_name(fields, "name"),
         governor=fields.text("governor"),
         options=fields.options("options"),
         url=_url(fields),
