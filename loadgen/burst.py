@@ -20,7 +20,7 @@ def burst_turns(load: LoadSpec) -> list[Turn]:
 
 async def drive_bursts(cell: RunningCell) -> Driven:
     """Latency counts from a burst's release. The window: first measured release to the last answer's end."""
-    streams = [cell.prompts.stream(index) for index in range(cell.key.concurrency)]
+    streams = [cell.stream(index) for index in range(cell.key.concurrency)]
     window = Window(cell.clock(), cell.clock(), NO_BURST)
     for turn in burst_turns(cell.load):
         prompts = [next(stream) for stream in streams]

@@ -56,18 +56,19 @@ async def drive_cell(
     on_progress: Callable[[], None] = _ignore,
     clock: Clock = time.perf_counter,
     settings: ClientSettings | None = None,
+    on_text: Callable[[str, str], None] | None = None,
 ) -> CellRecord:
     """Drives the cell and returns its record; each request's record goes to `on_record` as it ends.
 
     `on_progress` is called once a request. Cancelled, it keeps a record of every request under way, then
     raises CancelledError. What `on_record` raises ends the cell likewise.
     """
-    settings = settings or ClientSettings(route=load.route, timeout_s=load.timeout_s)
+    settings = settings or ClientSettings.of(load)
     scribe = Scribe(on_record, clock)
     async with Client(endpoint, settings, clock) as client:
         await client.connect(load.most_in_flight(key.concurrency) or key.concurrency)
         before = read_metrics(await client.get("/metrics"))
-        cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress)
+        cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress, on_text)
         loop_lag = LoopLag(clock)
         async with scribe.writing(), loop_lag.watching():
             how = await LOADS[driver_of(load)](cell)
@@ -94,6 +95,7 @@ class _Summary:
             *no_success(self.scribe),
             *filter(None, (window.fault, reset)),
             *engine_faults(lag, cell_s),
+            *self.scribe.lengths.faults(),
             *governor_faults((self.after.governor_errors or 0) - (self.before.governor_errors or 0)),
             *self.loop_lag.faults(cell_s),
         )
@@ -109,6 +111,7 @@ class _Summary:
                 *self.driven.notes,
                 *queue_notes(self.load.most_in_flight(self.key.concurrency), self.after.max_num_seqs),
                 *odd_counters(counters),
+                *self.scribe.lengths.notes(),
                 *lateness_notes(lag),
             ),
             lag_s=None if lag is None else lag.max_s,

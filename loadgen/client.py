@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from engines.contract import Endpoint
+from loadgen.dialogue import Message
 from loadgen.exchange import Exchange
 from loadgen.reads import Clock, Reads
 from loadgen.request import ROUTES, ClientSettings, request_body, request_headers
@@ -44,16 +46,19 @@ class Client:
     ) -> None:
         await self._wire.close()
 
-    async def send(self, prompt: Prompt, due_s: float | None = None) -> Exchange:
-        """One request. Never raises for what a server or the network does.
+    async def send(
+        self, prompt: Prompt, due_s: float | None = None, before: Sequence[Message] = ()
+    ) -> Exchange:
+        """One request, after what was said `before`. Never raises for what a server or the network does.
 
         A cancellation is an Exchange too (End.CANCEL): the caller keeps it, then raises CancelledError anew.
         """
         due_s = self._clock() if due_s is None else due_s
-        answer = Answer()
+        keeps_text = self._settings.keep_text or not prompt.last
+        answer = Answer(streams=not keeps_text)
         try:
             async with asyncio.timeout(max(0.0, due_s + self._settings.timeout_s - self._clock())):
-                body = request_body(self._endpoint.model, self._settings, prompt)
+                body = request_body(self._endpoint.model, self._settings, prompt, before)
                 await self._wire.post(self._route, body, prompt.traffic_class, answer)
             ending = _ending(answer.reads)
         except TimeoutError:
@@ -67,7 +72,8 @@ class Client:
             ending = _ending(answer.reads)
         reads = answer.reads
         ended_s = reads.times[-1] if reads.times else self._clock()
-        return Exchange(due_s, answer.sent_s, reads.status, reads, ending, ended_s, reads.headers)
+        said = reads.text() if keeps_text and reads.status == 200 else None
+        return Exchange(due_s, answer.sent_s, reads.status, reads, ending, ended_s, reads.headers, said)
 
     async def connect(self, connections: int) -> None:
         """Opens connections ahead of the load: the first burst then times the engine, not TCP and TLS."""

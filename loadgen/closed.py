@@ -24,7 +24,7 @@ async def drive_closed(cell: RunningCell) -> Driven:
 
 
 async def _stream(cell: RunningCell, loop: ClosedLoop, index: int) -> None:
-    for prompt in cell.prompts.stream(index):
+    for prompt in cell.stream(index):
         due_s = loop.due_s(stream=index, now_s=cell.clock())
         await until(cell.clock, due_s)
         turn = loop.begin(index, due_s)

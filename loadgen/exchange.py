@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from loadgen.reads import Reads
 from loadgen.records import CellKey, Outcome, RequestRecord
+from loadgen.traffic import Prompt
 from loadgen.transcript import Transcript
 from loadgen.verdict import End, Ending, judge
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Times in the run's clock. `status` None: no response. `ended_s`: the last read, else the fault."""
+    """Times in the run's clock. `status` None: no response. `ended_s`: the last read, else the fault.
+
+    `body`: a 200's, when it was to be kept; None otherwise.
+    """
 
     due_s: float
     sent_s: float | None
@@ -21,6 +26,7 @@ class Exchange:
     ending: Ending
     ended_s: float
     headers: dict[str, str] = field(default_factory=dict)
+    body: str | None = None
 
     @property
     def answered(self) -> bool:
@@ -30,13 +36,23 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What was asked, for the record."""
+    """What was asked, for the record. `least_tokens`: of output, None = the server may stop when it likes."""
 
     request: str
     key: CellKey
     traffic_class: str
     max_tokens: int
     warmup: bool = False
+    least_tokens: int | None = None
+    conversation: str | None = None
+    turn: int | None = None
+
+    @classmethod
+    def of(cls, request: str, key: CellKey, prompt: Prompt, warmup: bool) -> Self:
+        """The request of that name."""
+        turn = None if prompt.conversation is None else prompt.turn
+        asked = prompt.traffic_class, prompt.max_tokens, warmup, prompt.least_tokens
+        return cls(request, key, *asked, prompt.conversation, turn)
 
 
 def record_of(ask: Ask, exchange: Exchange) -> RequestRecord:
@@ -71,4 +87,6 @@ def _record(
         outcome=outcome,
         why=why,
         warmup=ask.warmup,
+        conversation=ask.conversation,
+        turn=ask.turn,
     )

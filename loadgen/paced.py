@@ -53,7 +53,7 @@ class _Pacer:
     def __init__(self, cell: RunningCell) -> None:
         self._cell = cell
         self.rules = rules_of(cell.load, cell.key.concurrency, cell.prompts.name)
-        self._parts = PromptParts(cell.prompts, cell.load, cell.key.concurrency)
+        self._parts = PromptParts(cell.prompts, cell.load, cell.key.concurrency, cell.dialogues.broken)
         self.start_s = 0.0
 
     async def run(self) -> None:

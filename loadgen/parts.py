@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from loadgen.bursts_on_top import burst_part
 from loadgen.open_loop import phase_name
@@ -11,11 +11,21 @@ from loadgen.stream import Prompts
 from loadgen.traffic import Prompt
 from suites.model import LoadSpec
 
+Skips = Callable[[Prompt], bool]
+
+
+def _nothing(prompt: Prompt) -> bool:
+    return False
+
 
 class PromptParts:
-    """Each stream goes through the prompts of each part in order, whatever other streams do."""
+    """Each stream goes through the prompts of each part in order, whatever other streams do.
 
-    def __init__(self, prompts: Prompts, load: LoadSpec, concurrency: int) -> None:
+    `skips`: prompts that are not sent any more, such as later turns of a conversation that broke off.
+    """
+
+    def __init__(self, prompts: Prompts, load: LoadSpec, concurrency: int, skips: Skips = _nothing) -> None:
+        self._skips = skips
         self._parts: dict[str | None, Prompts] = {None: prompts}
         self._streams: dict[tuple[str | None, int], Iterator[Prompt]] = {}
         self._first: dict[str | None, int] = {}  # bursts have streams of their own, numbered on
@@ -34,4 +44,4 @@ class PromptParts:
         place = send.part, send.stream - self._first.get(send.part, 0)
         if place not in self._streams:
             self._streams[place] = self._parts[send.part].stream(place[1])
-        return next(self._streams[place], None)
+        return next((prompt for prompt in self._streams[place] if not self._skips(prompt)), None)

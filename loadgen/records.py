@@ -42,6 +42,7 @@ class RequestRecord:
     chunk_times_s    arrival of each content chunk, stamped at the socket read
     chunk_tokens     tokens in each, None where the server did not say
     output_tokens    from the server's usage, None = unknown; prompt_tokens likewise
+    conversation     equal for the turns of one, `turn` counts them from 0; None = a request of its own
     """
 
     request: str
@@ -63,6 +64,8 @@ class RequestRecord:
     outcome: Outcome
     why: str | None = None
     warmup: bool = False
+    conversation: str | None = None
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
 from loadgen.traffic import Prompt
+from suites.model import LoadSpec
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 ROUTES = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -19,6 +21,7 @@ class ClientSettings:
     """`timeout_s`: a request's deadline, from its due time. `extra_body`: fields added to every body.
 
     `usage`, `continuous_usage`: ask for token counts; leave out only for a server that rejects them.
+    `keep_text`: exchanges hold what was said.
     """
 
     route: str = "chat"
@@ -26,6 +29,12 @@ class ClientSettings:
     usage: bool = True
     continuous_usage: bool = True
     extra_body: dict[str, object] = field(default_factory=dict)
+    keep_text: bool = False
+
+    @classmethod
+    def of(cls, load: LoadSpec) -> Self:
+        """What a suite's load says of its requests."""
+        return cls(load.route, load.timeout_s, extra_body=dict(load.body or {}))
 
 
 def request_headers() -> dict[str, str]:
@@ -40,11 +49,13 @@ def request_headers() -> dict[str, str]:
     return headers
 
 
-def request_body(model: str, settings: ClientSettings, prompt: Prompt) -> bytes:
-    """The JSON body."""
+def request_body(
+    model: str, settings: ClientSettings, prompt: Prompt, before: Sequence[Mapping[str, str]] = ()
+) -> bytes:
+    """The JSON body. `before`: messages of the conversation's earlier turns (chat route)."""
     body: dict[str, Any] = {"model": model, "stream": True, "temperature": 0}
     if settings.route == "chat":
-        body["messages"] = [{"role": "user", "content": prompt.text}]
+        body["messages"] = [*before, {"role": "user", "content": prompt.text}]
     else:
         body["prompt"] = prompt.text
     body |= {"max_tokens": prompt.max_tokens, "seed": prompt.seed}
@@ -55,4 +66,6 @@ def request_body(model: str, settings: ClientSettings, prompt: Prompt) -> bytes:
         )
     if prompt.ignore_eos:
         body["ignore_eos"] = True
-    return orjson.dumps(body | settings.extra_body)
+    if prompt.min_tokens is not None:
+        body["min_tokens"] = prompt.min_tokens
+    return orjson.dumps(body | settings.extra_body | dict(prompt.body or {}))

@@ -1,4 +1,8 @@
-"""Turns finished exchanges into records beside the load: parsing never delays a stream's next request."""
+"""Turns finished exchanges into records beside the load: parsing waits while streams are busy.
+
+Records come when the loop has time, at the latest when BACKLOG_BYTES of answers wait or the load ends. Until
+then answers are kept as they came, so that a loop that is flat out reads and sends, and does nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,16 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from loadgen.asked_lengths import AskedLengths
 from loadgen.exchange import Ask, Exchange, record_of
 from loadgen.reads import Clock
 from loadgen.records import Outcome, RequestRecord
 
 SLICE_S = 0.0005  # of parsing between two looks at the sockets
-BACKLOG = 4096  # exchanges that may wait unparsed; beyond it each one is parsed at once
+BUSY_S = 0.0002  # of others' work in one turn of the loop: streams are busy
+REST_S = 0.002  # until the next look at a busy loop
+BACKLOG = 4096  # exchanges that may wait unparsed, and
+BACKLOG_BYTES = 1 << 26  # bytes of them; beyond either each one is parsed at once
 
 
 class Scribe:
@@ -25,15 +33,18 @@ class Scribe:
         self._on_record = on_record
         self._clock = clock
         self._waiting: deque[tuple[Ask, Exchange]] = deque()
+        self._waiting_bytes = 0
         self._more = asyncio.Event()
         self._broken = False
         self.outcomes: Counter[Outcome] = Counter()
         self.first_failure: str | None = None
+        self.lengths = AskedLengths()
 
     def put(self, ask: Ask, exchange: Exchange) -> None:
         self._waiting.append((ask, exchange))
+        self._waiting_bytes += exchange.reads.raw_bytes
         self._more.set()
-        while len(self._waiting) > BACKLOG:
+        while len(self._waiting) > BACKLOG or self._waiting_bytes > BACKLOG_BYTES:
             self._write_one()
 
     @asynccontextmanager
@@ -55,19 +66,31 @@ class Scribe:
             await self._more.wait()
             self._more.clear()
             while self._waiting:
+                await self._pause()
                 self._write_some()
-                await asyncio.sleep(0)
+
+    async def _pause(self) -> None:
+        """Until a turn of the loop leaves time."""
+        began_s = self._clock()
+        await asyncio.sleep(0)
+        while self._clock() - began_s > BUSY_S:
+            await asyncio.sleep(REST_S)
+            began_s = self._clock()
+            await asyncio.sleep(0)
 
     def _write_some(self) -> None:
         """One record at least, then more while the slice lasts: sockets wait no longer than that."""
         until_s = self._clock() + SLICE_S
-        self._write_one()
-        while self._waiting and self._clock() < until_s:
+        while self._waiting:
             self._write_one()
+            if self._clock() > until_s:
+                return
 
     def _write_one(self) -> None:
-        record = record_of(*self._waiting.popleft())
+        ask, exchange = self._waiting.popleft()
+        record = record_of(ask, exchange)
         self.outcomes[record.outcome] += 1
+        self.lengths.see(ask.least_tokens, record)
         if record.outcome is not Outcome.DONE and self.first_failure is None:
             self.first_failure = f"{record.outcome}: {record.why}"
         try:

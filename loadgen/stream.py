@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from loadgen.client import Client
+from loadgen.dialogue import Dialogues, every_word, spoken
 from loadgen.exchange import Ask, Exchange
 from loadgen.reads import Clock
 from loadgen.records import CellKey
@@ -39,7 +40,10 @@ def request_name(key: CellKey, stream: int, turn: Turn) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunningCell:
-    """One cell being driven: who sends, what, how, and where the exchanges go."""
+    """One cell being driven: who sends, what, how, and where the exchanges go.
+
+    `on_text(request, text)`: whole answers, when the client keeps them.
+    """
 
     client: Client
     key: CellKey
@@ -48,14 +52,27 @@ class RunningCell:
     scribe: Scribe
     clock: Clock
     on_progress: Callable[[], None]
+    on_text: Callable[[str, str], None] | None = None
+    dialogues: Dialogues = field(default_factory=Dialogues)
+
+    def stream(self, index: int) -> Iterator[Prompt]:
+        """What the stream sends, without later turns of conversations that broke off."""
+        return (prompt for prompt in self.prompts.stream(index) if not self.dialogues.broken(prompt))
 
     async def request(self, stream: int, turn: Turn, prompt: Prompt, due_s: float) -> Exchange:
         """One request, kept whatever becomes of it. Raises CancelledError after keeping a cancelled one."""
-        exchange = await self.client.send(prompt, due_s)
-        name = request_name(self.key, stream, turn)
-        ask = Ask(name, self.key, prompt.traffic_class, prompt.max_tokens, turn.warmup)
+        exchange = await self.client.send(prompt, due_s, self.dialogues.before(prompt))
+        ask = Ask.of(request_name(self.key, stream, turn), self.key, prompt, turn.warmup)
+        self._heard(ask.request, prompt, exchange.body)
         self.scribe.put(ask, exchange)
         self.on_progress()
         if exchange.ending.end is End.CANCEL:
             raise asyncio.CancelledError
         return exchange
+
+    def _heard(self, request: str, prompt: Prompt, body: str | None) -> None:
+        raw = b"" if body is None else body.encode()
+        if prompt.conversation is not None:
+            self.dialogues.answered(prompt, spoken(raw))
+        if self.on_text is not None and (text := every_word(raw)) is not None:
+            self.on_text(request, text)

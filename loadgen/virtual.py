@@ -51,12 +51,18 @@ class _Run:
     records: list[RequestRecord]
     steps: list[StepRecord]
     driven: Driven
+    has_body: bool
 
 
 def _closed(engine: Assembled, traffic: VirtualTraffic) -> _Run:
     source = ClosedSource(traffic)
     simulation = simulate(engine.core, source)
-    return _Run(list(traffic.records(simulation.requests)), simulation.steps, Driven(source.loop.window()))
+    return _Run(
+        list(traffic.records(simulation.requests)),
+        simulation.steps,
+        Driven(source.loop.window()),
+        traffic.has_body,
+    )
 
 
 def _bursts(engine: Assembled, traffic: VirtualTraffic) -> _Run:
@@ -72,13 +78,14 @@ def _bursts(engine: Assembled, traffic: VirtualTraffic) -> _Run:
         if not turn.warmup:
             window = Window(now_s if window.fault else window.start_s, simulation.end_s)
         now_s = simulation.end_s
-    return _Run(list(traffic.records(requests)), steps, Driven(window))
+    return _Run(list(traffic.records(requests)), steps, Driven(window), traffic.has_body)
 
 
 def _paced(engine: Assembled, traffic: VirtualTraffic) -> _Run:
     rules = rules_of(traffic.load, traffic.key.concurrency, traffic.name)
     simulation = simulate(engine.core, RulesSource(traffic, rules))
-    return _Run(list(traffic.records(simulation.requests)), simulation.steps, driven(rules, traffic.start_s))
+    how = driven(rules, traffic.start_s)
+    return _Run(list(traffic.records(simulation.requests)), simulation.steps, how, traffic.has_body)
 
 
 _DRIVERS: dict[str, Callable[[Assembled, VirtualTraffic], _Run]] = {
@@ -103,6 +110,8 @@ def _cell_record(engine: Assembled, key: CellKey, load: LoadSpec, run: _Run) -> 
     ]
     if engine.refusal is not None:
         notes.append("refuse_above has no effect in virtual time: nothing was refused")
+    if run.has_body:
+        notes.append("body has no effect in virtual time: the step machine reads no fields")
     return CellRecord(
         arm=key.arm,
         concurrency=key.concurrency,

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engines.embedded.intake import take_in
+from engines.embedded.requests import NewRequest
 from engines.embedded.simulate import Arrival, SimulatedRequest
+from engines.embedded.text import TokenText
+from loadgen.dialogue import Dialogues, context
 from loadgen.parts import PromptParts
 from loadgen.records import CellKey, Outcome, RequestRecord, TokenSource
 from loadgen.sends import Send
@@ -39,6 +42,8 @@ class VirtualTraffic:
         self._parts = PromptParts(prompts, load, key.concurrency)
         self._sent: defaultdict[int, list[_Sent]] = defaultdict(list)
         self._engine_seed = engine_seed
+        self._dialogues = Dialogues()
+        self.has_body = bool(load.body)  # some request had fields of its own
 
     def arrival(self, send: Send, zero_s: float) -> Arrival | None:
         """As the engine takes it; `zero_s`: the virtual clock at the send's time 0. None: no more prompts."""
@@ -46,14 +51,7 @@ class VirtualTraffic:
         if prompt is None:
             return None
         self._sent[send.stream].append(_Sent(send.turn, prompt))
-        request = take_in(
-            prompt.text,
-            prompt.max_tokens,
-            ignore_eos=prompt.ignore_eos,
-            traffic_class=prompt.traffic_class,
-            seed=prompt.seed,
-            engine_seed=self._engine_seed,
-        ).request
+        request = self._taken_in(prompt)
         return Arrival(
             due_s=zero_s + send.due_s,
             stream=send.stream,
@@ -63,6 +61,23 @@ class VirtualTraffic:
             acceptance_seed=request.acceptance_seed,
             sent_s=None if send.at_s == send.due_s else zero_s + send.at_s,
         )
+
+    def _taken_in(self, prompt: Prompt) -> NewRequest:
+        """The engine's text is a matter of prompt and seed alone, so a conversation's next turn is known."""
+        intake = take_in(
+            context(self._dialogues.before(prompt), prompt.text),
+            prompt.max_tokens,
+            ignore_eos=prompt.ignore_eos,
+            min_tokens=prompt.min_tokens or 0,
+            traffic_class=prompt.traffic_class,
+            seed=prompt.seed,
+            engine_seed=self._engine_seed,
+        )
+        if prompt.conversation is not None:
+            said = TokenText(intake.key).piece(0, intake.request.output_tokens)
+            self._dialogues.answered(prompt, said.decode())
+        self.has_body = self.has_body or bool(prompt.body)
+        return intake.request
 
     def arrivals(self, sends: Sequence[Send], zero_s: float) -> list[Arrival]:
         """Those of them that have a prompt."""
@@ -99,6 +114,8 @@ class VirtualTraffic:
             outcome=outcome,
             why=why,
             warmup=sent.turn.warmup,
+            conversation=sent.prompt.conversation,
+            turn=None if sent.prompt.conversation is None else sent.prompt.turn,
         )
 
 
