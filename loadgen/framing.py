@@ -136,6 +136,7 @@ class Framing:
     def _chunks(self) -> bool:
         """As many chunks as are there: the hot loop, a slice, a lookup and four appends for each."""
         text, at, left = self._rest, 0, self._left
+        pieces, body_ends, raw_ends = self.pieces.append, self._body_ends.append, self._raw_ends.append
         try:
             while True:
                 if left:
@@ -143,7 +144,10 @@ class Framing:
                     at += len(piece)
                     left -= len(piece)
                     if piece:
-                        self._keep(piece, self._at_raw + at)
+                        self.total += len(piece)
+                        pieces(piece)
+                        body_ends(self.total)
+                        raw_ends(self._at_raw + at)
                     if left:
                         return False
                     self._gap = True

@@ -1,7 +1,7 @@
 """What a response brought: each read with its stamp, kept as raw bytes, looked into when there is time.
 
-A read costs a stamp, three appends and a look at its last four bytes. HTTP framing is undone when a read may
-be the last one, JSON after the response has ended: nothing is parsed while streams are read.
+A read costs a stamp, three appends and a look at its last bytes. Framing and JSON are undone when the answer
+has ended: nothing is parsed while streams are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Clock = Callable[[], float]
 PARSE_ABOVE = 1 << 20  # bytes of one stream kept unparsed at most
 MOST_BYTES = 1 << 26  # of one answer, some 200,000 tokens: a server that never stops must not fill the memory
 HEAD = 4096  # bytes of a body kept for an error's words
-LAST = b"\r\n\r\n"  # what the last read of a chunked answer ends with
+BLANK = b"\r\n\r\n"  # what the last read of a chunked answer ends with
+LAST_CHUNK = b"\r\n0\r\n\r\n"  # what it nearly always ends with; a body that says so too is found out later
 
 
 class Reads:
@@ -35,6 +36,7 @@ class Reads:
         "_head",
         "_lazy",
         "_looked",
+        "_over",
         "_pieces",
         "_raw",
         "_reader",
@@ -53,7 +55,8 @@ class Reads:
         self._streams = streams
         self._pieces: list[bytes] = []  # raw, not looked into
         self._raw = self._looked = 0
-        self._lazy = False
+        self._lazy = False  # chunked, and its head has come
+        self._over = False  # no more is awaited
         self._framing = Framing()
         self._head = b""
         self._reader: TranscriptReader | None = None
@@ -76,7 +79,7 @@ class Reads:
     @property
     def reusable(self) -> bool:
         """The response is whole and its connection may serve another."""
-        return self._framing.over and self._framing.reusable and self.fault is None
+        return self._over and self._framing.reusable and self.fault is None
 
     @property
     def total(self) -> int:
@@ -100,9 +103,16 @@ class Reads:
         self._raw += len(piece)
         self.ends.append(self._raw)
         self._pieces.append(piece)
-        if self._lazy and piece[-4:] != LAST and len(piece) > 3 and self._raw - self._looked < PARSE_ABOVE:
-            return False
-        return self._whole()
+        if not self._lazy:
+            return self._whole()
+        if len(piece) < len(LAST_CHUNK):
+            piece = b"".join(self._pieces[-len(LAST_CHUNK) :])
+        if piece.endswith(LAST_CHUNK):
+            self._over = True
+            return True
+        if piece.endswith(BLANK) or self._raw - self._looked > PARSE_ABOVE:
+            return self._whole()
+        return False
 
     def ended(self, error: BaseException | None) -> None:
         """The connection is gone in the middle of the response: by an error, or by its orderly end."""
@@ -139,7 +149,8 @@ class Reads:
             self._parse()
         if self._raw > MOST_BYTES and self.fault is None and not framing.over:
             self.fault = f"more than {MOST_BYTES >> 20} MiB in one answer"
-        return framing.over or self.fault is not None
+        self._over = framing.over or self.fault is not None
+        return self._over
 
     def _look(self) -> None:
         """Undoes the framing of what has come."""

@@ -69,13 +69,12 @@ class SseParser:
     def _by_block(self, text: bytes) -> list[SseEvent]:
         """The quick path: LF only, nothing pending. A block that is not one `data: ` line goes by line."""
         events: list[SseEvent] = []
-        blocks = text.split(b"\n\n")
+        blocks, new = text.split(b"\n\n"), tuple.__new__  # a third of what SseEvent(...) takes
         last = blocks.pop()
         for block in blocks:
-            end = self._offset + len(block) + 2
-            if block.startswith(b"data: ") and b"\n" not in block:
-                events.append(SseEvent(b"", block[6:], end))
-                self._offset = end
+            if block[:6] == b"data: " and b"\n" not in block:
+                self._offset += len(block) + 2
+                events.append(new(SseEvent, (b"", block[6:], self._offset)))
             else:
                 events += self._by_line(block + b"\n\n")
         if last:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from loadgen.records import TokenSource
-from loadgen.sse import SseEvent, SseParser
+from loadgen.sse import SseParser
 
 DONE = b"[DONE]"
 TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "tool_calls", "refusal")
@@ -67,8 +67,8 @@ class TranscriptReader:
         self._prompt_tokens: int | None = None
 
     def feed(self, piece: bytes) -> None:
-        for event in self._parser.feed(piece):
-            self._event(event)
+        for kind, data, end in self._parser.feed(piece):
+            self._event(kind, data, end)
 
     def transcript(self, max_tokens: int | None = None) -> Transcript:
         """The answer so far; with `max_tokens`, a usage beyond it is noted."""
@@ -89,44 +89,49 @@ class TranscriptReader:
             notes=_contradictions(chunks, usage, max_tokens) if terminated else (),
         )
 
-    def _event(self, event: SseEvent) -> None:
+    def _event(self, kind: bytes, data: bytes, end: int) -> None:
         if self._terminated or self._fault is not None:
             return
-        if event.data == DONE:
+        if data == DONE:
             self._terminated = True
             return
         self._events += 1
         try:
-            chunk = orjson.loads(event.data)
+            chunk = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            self._fault = f"event {self._events} is not JSON ({error}): {excerpt(event.data)}"
+            self._fault = f"event {self._events} is not JSON ({error}): {excerpt(data)}"
             return
-        if not isinstance(chunk, dict):
-            self._fault = f"event {self._events} is no JSON object: {excerpt(event.data)}"
-        elif event.kind == b"error" or chunk.get("error") is not None or chunk.get("object") == "error":
+        if type(chunk) is not dict:
+            self._fault = f"event {self._events} is no JSON object: {excerpt(data)}"
+        elif kind == b"error" or chunk.get("error") is not None or chunk.get("object") == "error":
             self._fault = f"error event in a 200 stream: {error_words(chunk)}"
         else:
-            self._chunk(chunk, event.end)
+            self._chunk(chunk, end)
 
     def _chunk(self, chunk: dict[str, Any], end: int) -> None:
         usage = chunk.get("usage")
-        so_far = None
-        if isinstance(usage, dict):
-            so_far = _count(usage.get("completion_tokens"))
-            if so_far is not None:
-                self._usage_total = so_far
-            prompt = _count(usage.get("prompt_tokens"))
-            if prompt is not None:
-                self._prompt_tokens = prompt
+        so_far = None if usage is None else self._count_usage(usage)
         choices = chunk.get("choices")
-        if not isinstance(choices, list) or not choices:
+        if type(choices) is not list or not choices:
             return
-        has_text, ids = _delivered(choices)
+        has_text, ids = _delivered(choices[0]) if len(choices) == 1 else _delivered_by(choices)
         if has_text or ids or so_far is not None:
             self._ends.append(end)
             self._has_text.append(has_text)
             self._so_far.append(so_far)
             self._ids.append(ids)
+
+    def _count_usage(self, usage: object) -> int | None:
+        """completion_tokens so far, noted as the total; None = it does not say."""
+        if type(usage) is not dict:
+            return None
+        so_far = _count(usage.get("completion_tokens"))
+        if so_far is not None:
+            self._usage_total = so_far
+        prompt = _count(usage.get("prompt_tokens"))
+        if prompt is not None:
+            self._prompt_tokens = prompt
+        return so_far
 
     def _usage(self) -> int | None:
         """The last total; a 0 beside delivered text is a server that does not count."""
@@ -161,19 +166,24 @@ class _Chunks:
         return cls(tuple(ends[i] for i in kept), picked, source)
 
 
-def _delivered(choices: Sequence[Any]) -> tuple[bool, int | None]:
+def _delivered(choice: Any) -> tuple[bool, int | None]:
     """(some text came, how many token ids came or None when the server lists none)."""
-    text, ids = False, None
-    for choice in choices:
-        if not isinstance(choice, dict):
-            continue
-        delta = choice.get("delta")
-        if choice.get("text") or (isinstance(delta, dict) and any(delta.get(field) for field in TEXT_FIELDS)):
-            text = True
-        listed = choice.get("token_ids")
-        if isinstance(listed, list):
-            ids = (ids or 0) + len(listed)
-    return text, ids
+    if type(choice) is not dict:
+        return False, None
+    delta, listed = choice.get("delta"), choice.get("token_ids")
+    text = bool(choice.get("text")) or (type(delta) is dict and _says_something(delta))
+    return text, len(listed) if type(listed) is list else None
+
+
+def _delivered_by(choices: Sequence[Any]) -> tuple[bool, int | None]:
+    """As `_delivered`, over all of them."""
+    each = [_delivered(choice) for choice in choices]
+    listed = [ids for _, ids in each if ids is not None]
+    return any(text for text, _ in each), sum(listed) if listed else None
+
+
+def _says_something(delta: dict[str, Any]) -> bool:
+    return bool(delta.get("content")) or any(delta.get(field) for field in TEXT_FIELDS)
 
 
 def _rises(totals: Sequence[int | None]) -> list[int]:
@@ -198,7 +208,7 @@ def _contradictions(chunks: _Chunks, usage: int | None, max_tokens: int | None) 
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None
 
 
 def error_words(body: Mapping[str, Any]) -> str:
