@@ -20,6 +20,7 @@ VERBS = {
     "judge": "depthgate.verbs.judge",
     "report": "depthgate.verbs.report",
     "load": "depthgate.verbs.load",
+    "traffic": "depthgate.verbs.traffic",
     "serve": "depthgate.verbs.serve",
     "replay": "depthgate.verbs.replay",
     "lossless": "depthgate.verbs.lossless",
