@@ -12,9 +12,10 @@ from depthgate.exits import UsageError
 from depthgate.loop import run_loop
 from depthgate.options import checked_url
 from loadgen.journal import Journal
-from loadgen.load_command import LoadResult, LoadSettings, run_load
-from loadgen.records import RequestRecord
-from reports.load_summary import load_summary
+from loadgen.lag import client_saturated
+from loadgen.load_command import LoadSettings, run_load
+from loadgen.records import CellRecord, RequestRecord
+from reports.load_summary import LoadSummary
 from suites.parse import MOST_STREAMS
 
 INVALID = 4
@@ -22,11 +23,15 @@ INVALID = 4
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`figures`: the flat object of --json. `faults`: why the figures cannot be trusted; empty = they can."""
+    """`figures`: the flat object of --json. `faults`: why the figures cannot be trusted; empty = they can.
+
+    `warnings`: why they are the client's limit rather than the server's (docs/decisions/0013).
+    """
 
     figures: dict[str, object]
     text: str
     faults: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -42,14 +47,16 @@ def drive(args: argparse.Namespace) -> Loaded:
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(args.records)) if args.records else None
         tick = stack.enter_context(_progress(settings.requests))
+        summary = LoadSummary()
 
         def keep(record: RequestRecord) -> None:
             if journal is not None:
                 journal.append(record)
+            summary.add(record)
             tick()
 
-        result = run_loop(lambda: run_load(settings, keep))
-    return _loaded(result, settings)
+        cell = run_loop(lambda: run_load(settings, keep))
+    return _loaded(summary, cell, settings)
 
 
 def _settings(args: argparse.Namespace) -> LoadSettings:
@@ -143,17 +150,18 @@ def _progress(total: int) -> _Ticks:
     return _Ticks(total)
 
 
-def _loaded(result: LoadResult, settings: LoadSettings) -> Loaded:
-    figures = load_summary(result.records)
+def _loaded(summary: LoadSummary, cell: CellRecord, settings: LoadSettings) -> Loaded:
+    faults, warnings = _faults(cell, settings)
+    figures = summary.figures(cell) | {"invalid": list(faults), "client_limited": list(warnings)}
     lines = [f"{settings.url}: {settings.requests} requests {_pace(settings)}"]
     for name, value in figures.items():
-        if not isinstance(value, dict):
-            lines.append(f"  {name:<22} {_shown(value)}")
+        if not isinstance(value, dict | list):
+            lines.append(f"  {name:<26} {_shown(value)}")
     failures = figures["failures"]
     if isinstance(failures, dict):
         lines += [f"  {count} x {' '.join(reason.split())}" for reason, count in failures.items()]
-    lines += [f"  note: {note}" for note in result.cell.notes]
-    return Loaded(figures, "\n".join(lines), _faults(result))
+    lines += [f"  note: {note}" for note in cell.notes]
+    return Loaded(figures, "\n".join(lines), faults, warnings)
 
 
 def _pace(settings: LoadSettings) -> str:
@@ -164,9 +172,16 @@ def _pace(settings: LoadSettings) -> str:
     return f"over {settings.concurrency} streams"
 
 
-def _faults(result: LoadResult) -> tuple[str, ...]:
-    """A short load may have no steady state; its figures cover all of it and need none."""
-    return tuple(fault for fault in result.cell.invalid if "steady" not in fault)
+def _faults(cell: CellRecord, settings: LoadSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(faults, warnings). A short load may have no steady state; its figures cover all of it and need none.
+
+    Streams that send as fast as they are answered have no schedule to miss: a client that is flat out then
+    measures its own limit, and says so. With due times to keep, a saturated client is a fault.
+    """
+    found = tuple(fault for fault in cell.invalid if "steady" not in fault)
+    if settings.scheduled:
+        return found, ()
+    return tuple(f for f in found if not client_saturated(f)), tuple(f for f in found if client_saturated(f))
 
 
 def _shown(value: object) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from engines.contract import Endpoint
+from loadgen.asked_lengths import AskedLengths
 from loadgen.burst import drive_bursts
 from loadgen.client import Client, ClientSettings
 from loadgen.closed import drive_closed
@@ -72,19 +75,40 @@ async def drive_cell(
         loop_lag = LoopLag(clock)
         async with scribe.writing(), loop_lag.watching():
             how = await LOADS[driver_of(load)](cell)
+        if load.max_in_flight is None:  # else requests wait here because the load says so
+            loop_lag.send_delays_s = scribe.send_delays_s
         after = read_metrics(await client.get("/metrics"))
-    return _Summary(key, load, how, scribe, before, after, loop_lag).record()
+    return CellSummary(key, load, how, scribe, before, after, loop_lag).record()
+
+
+class Tally(Protocol):
+    """How requests ended: a Scribe's."""
+
+    outcomes: Counter[Outcome]
+    first_failure: str | None
+    lengths: AskedLengths
+
+
+class Lag(Protocol):
+    """How the load generator kept up: a LoopLag's."""
+
+    @property
+    def worst_s(self) -> float | None: ...
+
+    def faults(self, cell_s: float) -> Iterable[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Summary:
+class CellSummary:
+    """What is known of a cell that has been driven, whoever drove it; `record()` judges it."""
+
     key: CellKey
     load: LoadSpec
     driven: Driven
-    scribe: Scribe
+    scribe: Tally
     before: Scrape
     after: Scrape
-    loop_lag: LoopLag
+    loop_lag: Lag
 
     def record(self) -> CellRecord:
         counters, reset = _counted(self.before.counters, self.after.counters)
@@ -126,7 +150,7 @@ class _Summary:
         )
 
 
-def no_success(scribe: Scribe) -> Iterable[str]:
+def no_success(scribe: Tally) -> Iterable[str]:
     """A cell in which nothing succeeded says nothing about speed."""
     if scribe.outcomes[Outcome.DONE]:
         return ()

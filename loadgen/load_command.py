@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 
 import orjson
@@ -23,6 +23,7 @@ from loadgen.transcript import excerpt
 from suites.model import LoadSpec, TrafficClass
 
 ARM = "load"
+AHEAD = 4096  # prompts made before the load starts: 0.1 s then, and none of it between two requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ class LoadSettings:
     stagger_s: float | None = None
 
     @property
+    def scheduled(self) -> bool:
+        """Requests are due at times of their own, and not when another one has ended."""
+        return self.rate_per_s is not None or self.trace is not None or self.think_s is not None
+
+    @property
     def load(self) -> LoadSpec:
         """An open loop's rate, or a trace's pace, is given as it is: C = 1. Streams of a closed loop."""
         if self.rate_per_s is None and self.trace is None:
@@ -82,14 +88,6 @@ class LoadSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
-    """`records` in the order in which requests ended; `cell`: steady state, faults, engine counters."""
-
-    records: tuple[RequestRecord, ...]
-    cell: CellRecord
-
-
 def _ignore(record: RequestRecord) -> None:
     return None
 
@@ -98,8 +96,11 @@ async def run_load(
     settings: LoadSettings,
     on_record: Callable[[RequestRecord], None] = _ignore,
     clock: Clock = time.perf_counter,
-) -> LoadResult:
-    """Raises TrafficError for the prompts, EngineError when the server cannot be asked for its model."""
+) -> CellRecord:
+    """The cell's record: steady state, faults, engine counters. Requests' records go to `on_record`.
+
+    Raises TrafficError for the prompts, EngineError when the server cannot be asked for its model.
+    """
     client = ClientSettings(
         route=settings.route,
         timeout_s=settings.timeout_s,
@@ -109,22 +110,15 @@ async def run_load(
     load, prompts = settings.load, SharedPrompts(settings)
     base_url = settings.url.rstrip("/").removesuffix("/v1")
     model = settings.model or await only_model(base_url, clock)
-    records: list[RequestRecord] = []
-
-    def keep(record: RequestRecord) -> None:
-        records.append(record)
-        on_record(record)
-
-    cell = await drive_cell(
+    return await drive_cell(
         Endpoint(base_url=base_url, model=model, engine="unknown", is_model=False),
         CellKey(ARM, load.concurrency[0], 0),
         load,
         prompts,
-        on_record=keep,
+        on_record=on_record,
         clock=clock,
         settings=client,
     )
-    return LoadResult(tuple(records), cell)
 
 
 class SharedPrompts:
@@ -132,7 +126,8 @@ class SharedPrompts:
 
     def __init__(self, settings: LoadSettings) -> None:
         made = _from_file(settings) if settings.prompts else _made_offline(settings)
-        self._queue = islice(made, settings.requests)
+        left = islice(made, settings.requests)
+        self._queue = chain(list(islice(left, AHEAD)), left)
         self.name = str(settings.seed)
 
     def stream(self, index: int) -> Iterator[Prompt]:

@@ -25,6 +25,7 @@ LAST_CHUNK = b"\r\n0\r\n\r\n"  # what it nearly always ends with; a body that sa
 class Reads:
     """One response: when each read came, how many raw bytes were there by then, and the bytes.
 
+    asked_s   when the request was handed over to be sent; None = it was not
     times     seconds, of every read; `ends`: raw bytes received by then
     lost      what ended the connection in the middle of the response; None = nothing did
     fault     why the rest was not read: no HTTP, or no end; None = it was
@@ -41,6 +42,7 @@ class Reads:
         "_raw",
         "_reader",
         "_streams",
+        "asked_s",
         "ends",
         "fault",
         "lost",
@@ -48,6 +50,7 @@ class Reads:
     )
 
     def __init__(self, streams: bool = True) -> None:
+        self.asked_s: float | None = None
         self.times = array("d")
         self.ends = array("q")
         self.lost: BaseException | None = None

@@ -7,6 +7,7 @@ then answers are kept as they came, so that a loop that is flat out reads and se
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +19,8 @@ from loadgen.records import Outcome, RequestRecord
 
 SLICE_S = 0.0005  # of parsing between two looks at the sockets
 BUSY_S = 0.0002  # of others' work in one turn of the loop: streams are busy
-REST_S = 0.002  # until the next look at a busy loop
+REST_S = 0.002  # until the next look at a busy loop,
+RESTS = 250  # so many times
 BACKLOG = 4096  # exchanges that may wait unparsed, and
 BACKLOG_BYTES = 1 << 26  # bytes of them; beyond either each one is parsed at once
 
@@ -36,6 +38,7 @@ class Scribe:
         self._waiting_bytes = 0
         self._more = asyncio.Event()
         self._broken = False
+        self.send_delays_s = array("d")  # from due until the client turned to it
         self.outcomes: Counter[Outcome] = Counter()
         self.first_failure: str | None = None
         self.lengths = AskedLengths()
@@ -44,6 +47,8 @@ class Scribe:
         self._waiting.append((ask, exchange))
         self._waiting_bytes += exchange.reads.raw_bytes
         self._more.set()
+        if exchange.reads.asked_s is not None:
+            self.send_delays_s.append(exchange.reads.asked_s - exchange.due_s)
         while len(self._waiting) > BACKLOG or self._waiting_bytes > BACKLOG_BYTES:
             self._write_one()
 
@@ -70,13 +75,13 @@ class Scribe:
                 self._write_some()
 
     async def _pause(self) -> None:
-        """Until a turn of the loop leaves time."""
-        began_s = self._clock()
-        await asyncio.sleep(0)
-        while self._clock() - began_s > BUSY_S:
-            await asyncio.sleep(REST_S)
+        """Until a turn of the loop leaves time, or long enough: records come while a load runs."""
+        for _ in range(RESTS):
             began_s = self._clock()
             await asyncio.sleep(0)
+            if self._clock() - began_s < BUSY_S:
+                return
+            await asyncio.sleep(REST_S)
 
     def _write_some(self) -> None:
         """One record at least, then more while the slice lasts: sockets wait no longer than that."""
@@ -88,6 +93,7 @@ class Scribe:
 
     def _write_one(self) -> None:
         ask, exchange = self._waiting.popleft()
+        self._waiting_bytes -= exchange.reads.raw_bytes
         record = record_of(ask, exchange)
         self.outcomes[record.outcome] += 1
         self.lengths.see(ask.least_tokens, record)

@@ -69,6 +69,7 @@ class Wire:
         return f"{method} {self._path}{path} HTTP/1.1\r\n".encode() + self._headers
 
     async def _exchange(self, request: bytes, answer: Answer) -> None:
+        answer.reads.asked_s = self._clock()
         connection = self._kept() or await self._opened()
         reusable = False
         try:

@@ -1,75 +1,151 @@
-"""What `depthgate load` prints: one flat object of figures as `vllm bench serve` gives, unknown = null."""
+"""What `depthgate load` prints: one flat object of figures as `vllm bench serve` gives, unknown = null.
+
+Records are added as they come and not kept: a million requests take some 60 MB, whatever their length.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from loadgen.records import Outcome, TokenSource
-from reports.metrics import LATENCIES, Records, failed, measured, outcome_counts, refused
-from reports.samples import percentiles
+import numpy as np
+
+from loadgen.records import CellRecord, Outcome, RequestRecord, TokenSource
+from reports.metrics import failed, refused
+from reports.samples import FloatArray
+from reports.tally import Tally
+from reports.token_clock import TokenClock
 
 LEVELS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+MOST_REASONS = 100  # different ones that are counted
+SHOWN_REASONS = 10
+WEAKEST_FIRST = (
+    TokenSource.UNKNOWN,
+    TokenSource.USAGE,
+    TokenSource.TOKEN_IDS,
+    TokenSource.CONTINUOUS_USAGE,
+)
 
 
-def load_summary(records: Records) -> dict[str, object]:
-    """Figures over all requests but the warm-up; duration = last done - first due, seconds throughout."""
-    counts = outcome_counts(records)
-    done = measured(records)
-    tokens = output_tokens(records)
-    duration_s = _duration_s(records)
-    return {
-        "completed": len(done),
-        "failed": failed(counts),
-        "refused": refused(counts),
-        "cancelled": counts.get(Outcome.CANCELLED, 0),
-        "output_tokens": tokens,
-        "duration_s": duration_s,
-        "output_tokens_per_s": tokens / duration_s if tokens is not None and duration_s else None,
-        "requests_per_s": len(done) / duration_s if duration_s else None,
-        **dict(_percentiles(records)),
-        "tokens_are": str(tokens_are(records)),
-        "failures": _reasons(records),
-    }
+class LoadSummary:
+    """`add` every record, then `figures`; formulas as in reports.metrics. Warm-up enters none."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[Outcome] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._sources: Counter[TokenSource] = Counter()
+        self._due_s, self._done_s, self._tokens = array("d"), array("d"), array("q")
+        self._ttft_s, self._tpot_s = array("d"), array("d")  # NaN where there is none: it never leaves here
+        self._itl, self._gaps = Tally(), Tally()
+        self._by_chunk = True  # every request said how many tokens a chunk held
+        self._clock = TokenClock()
+
+    def add(self, record: RequestRecord) -> None:
+        """The next record, in any order."""
+        if record.outcome is not Outcome.DONE:
+            reason = record.why or str(record.outcome)
+            if reason in self._reasons or len(self._reasons) < MOST_REASONS:
+                self._reasons[reason] += 1
+        if record.warmup:
+            return
+        self._outcomes[record.outcome] += 1
+        if record.outcome is Outcome.DONE and record.done_s is not None:
+            self._add_done(record, record.done_s)
+
+    def figures(self, cell: CellRecord | None = None) -> dict[str, object]:
+        """Over the whole load, its start burst included; `steady_*` over the cell's window alone.
+
+        duration = last done - first due, seconds throughout.
+        """
+        tokens, duration_s = self._output_tokens(), self._duration_s()
+        return {
+            "completed": len(self._done_s),
+            "failed": failed(self._counts()),
+            "refused": refused(self._counts()),
+            "cancelled": self._outcomes[Outcome.CANCELLED],
+            "output_tokens": tokens,
+            "duration_s": duration_s,
+            "output_tokens_per_s": tokens / duration_s if tokens is not None and duration_s else None,
+            "peak_output_tokens_per_s": self._clock.peak_per_s() if self._by_chunk else None,
+            "requests_per_s": len(self._done_s) / duration_s if duration_s else None,
+            **self._latencies(),
+            **({} if cell is None else self._steady(cell)),
+            "tokens_are": str(next((s for s in WEAKEST_FIRST if self._sources[s]), TokenSource.UNKNOWN)),
+            "failures": dict(self._reasons.most_common(SHOWN_REASONS)),
+        }
+
+    def _add_done(self, record: RequestRecord, done_s: float) -> None:
+        times = np.asarray(record.chunk_times_s, dtype=np.float64)
+        tokens = record.output_tokens
+        first_s = record.first_token_s
+        self._sources[record.tokens_are] += 1
+        self._due_s.append(record.due_s)
+        self._done_s.append(done_s)
+        self._tokens.append(-1 if tokens is None else tokens)
+        self._ttft_s.append(np.nan if first_s is None else first_s - record.due_s)
+        paced = tokens is not None and tokens > 1 and len(times)
+        self._tpot_s.append((times[-1] - times[0]) / (tokens - 1) if paced and tokens else np.nan)
+        self._gaps.add(np.diff(times))
+        if record.chunk_tokens is None:
+            self._by_chunk = False
+        elif self._by_chunk:
+            counts = np.asarray(record.chunk_tokens, dtype=np.int64)
+            self._clock.add(times, counts)
+            held = counts > 0
+            self._itl.add(np.diff(times[held]) / counts[held][1:], counts[held][1:])
+
+    def _counts(self) -> dict[str, int]:
+        return {str(outcome): count for outcome, count in self._outcomes.items()}
+
+    def _output_tokens(self) -> int | None:
+        """Of the requests that are done; None when the server did not say for one of them."""
+        tokens = np.asarray(self._tokens)
+        return None if (tokens < 0).any() else int(tokens.sum())
+
+    def _duration_s(self) -> float | None:
+        return max(self._done_s) - min(self._due_s) if self._done_s else None
+
+    def _latencies(self) -> dict[str, float | None]:
+        due_s, done_s = np.asarray(self._due_s), np.asarray(self._done_s)
+        return {
+            **_named("ttft", _percentiles(np.asarray(self._ttft_s))),
+            **_named("itl", self._itl.percentiles(list(LEVELS.values())) if self._by_chunk else None),
+            **_named("chunk_gap", self._gaps.percentiles(list(LEVELS.values()))),
+            **_named("tpot", _percentiles(np.asarray(self._tpot_s))),
+            **_named("e2e", _percentiles(done_s - due_s)),
+        }
+
+    def _steady(self, cell: CellRecord) -> dict[str, object]:
+        """Requests that began and ended inside the window, and tokens that came in it; null without one."""
+        start_s, end_s = cell.window_start_s, cell.window_end_s
+        inside = (np.asarray(self._due_s) >= start_s) & (np.asarray(self._done_s) <= end_s)
+        rate = self._clock.per_s(start_s, end_s) if self._by_chunk and inside.any() else None
+        return {
+            "steady_completed": int(inside.sum()),
+            "steady_output_tokens_per_s": rate,
+            **_named("steady_ttft", _percentiles(np.asarray(self._ttft_s)[inside])),
+            **_named("steady_tpot", _percentiles(np.asarray(self._tpot_s)[inside])),
+        }
 
 
-def output_tokens(records: Records) -> int | None:
-    """Tokens of the requests that are done; None when the server did not say for one of them."""
-    counts = [record.output_tokens for record in measured(records)]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+def load_summary(records: Iterable[RequestRecord], cell: CellRecord | None = None) -> dict[str, object]:
+    """Figures of records that are at hand."""
+    summary = LoadSummary()
+    for record in records:
+        summary.add(record)
+    return summary.figures(cell)
 
 
-def tokens_are(records: Records) -> TokenSource:
-    """The weakest source among the requests that are done: what every figure can rely on."""
-    weakest_first = (
-        TokenSource.UNKNOWN,
-        TokenSource.USAGE,
-        TokenSource.TOKEN_IDS,
-        TokenSource.CONTINUOUS_USAGE,
-    )
-    found = {record.tokens_are for record in measured(records)} or {TokenSource.UNKNOWN}
-    return next(source for source in weakest_first if source in found)
+def _percentiles(values: FloatArray) -> list[float] | None:
+    known = values[~np.isnan(values)]
+    return [float(v) for v in np.quantile(known, list(LEVELS.values()))] if len(known) else None
 
 
-def _duration_s(records: Records) -> float | None:
-    kept = [record for record in records if not record.warmup and record.done_s is not None]
-    if not kept:
-        return None
-    return max(record.done_s or 0.0 for record in kept) - min(record.due_s for record in kept)
+def _named(metric: str, values: list[float] | None) -> dict[str, float | None]:
+    return dict(_pairs(metric, values))
 
 
-def _percentiles(records: Records) -> Iterator[tuple[str, float | None]]:
-    for metric, of in LATENCIES.items():
-        taken = of(records)
-        values = percentiles(taken, list(LEVELS.values())) if taken else (None, None, None)
-        for level, value in zip(LEVELS, values, strict=True):
-            yield f"{metric}_{level}_s", None if value is None else float(value)
-
-
-def _reasons(records: Records) -> dict[str, int]:
-    """Why requests did not end well, most frequent first, ten at most."""
-    reasons = Counter(
-        record.why or str(record.outcome) for record in records if record.outcome is not Outcome.DONE
-    )
-    return dict(reasons.most_common(10))
+def _pairs(metric: str, values: list[float] | None) -> Iterator[tuple[str, float | None]]:
+    for at, level in enumerate(LEVELS):
+        yield f"{metric}_{level}_s", None if values is None else values[at]

@@ -73,6 +73,8 @@ def main(args: argparse.Namespace) -> int:
         print()
     else:
         print(result.text)
+    for warning in result.warnings:
+        print(f"depthgate: the client was the limit: {warning}", file=sys.stderr)
     for fault in result.faults:
         print(f"depthgate: invalid: {fault}", file=sys.stderr)
     if to_file is not None:

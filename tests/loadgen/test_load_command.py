@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from engines.contract import EngineError
-from loadgen.load_command import LoadResult, LoadSettings, only_model, read_prompts, run_load
-from loadgen.records import Outcome
+from loadgen.load_command import LoadSettings, only_model, read_prompts, run_load
+from loadgen.records import CellRecord, Outcome, RequestRecord
 from loadgen.traffic import TrafficError
 from tests.loadgen.servers import Answer, Asked, event, says, serving, whole
 
 
-def run(answer: Answer, suffix: str = "", models: str | None = None, **settings: object) -> LoadResult:
+class LoadResult(NamedTuple):
+    records: list[RequestRecord]
+    cell: CellRecord
+
+
+def run(answer: Answer, suffix: str = "", models: str | None = None, **given: object) -> LoadResult:
     async def inside() -> LoadResult:
         gets = {} if models is None else {"/v1/models": lambda: models}
         async with serving(answer, gets) as endpoint:
-            fields = {"concurrency": 3, "requests": 10, "max_tokens": 5, "model": "m"} | settings
-            return await run_load(LoadSettings(url=endpoint.base_url + suffix, **fields))  # type: ignore[arg-type]
+            fields = {"concurrency": 3, "requests": 10, "max_tokens": 5, "model": "m"} | given
+            settings = LoadSettings(url=endpoint.base_url + suffix, **fields)  # type: ignore[arg-type]
+            records: list[RequestRecord] = []
+            return LoadResult(records, await run_load(settings, records.append))
 
     return asyncio.run(inside())
 
