@@ -10,6 +10,7 @@ from depthgate.engine_choice import on_engine
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
 from depthgate.plan import RunPlan, make_run_dir, new_run_dir, on_one_arm, on_profile, on_urls
+from depthgate.run_lock import run_lock
 from loadgen.arrival_trace import read_arrival_trace
 from loadgen.traffic import TrafficMix
 from reproducers.contract import Control
@@ -69,6 +70,7 @@ def plan_run(
     exploratory: bool = False,
     reproducer: str | None = None,
     trace: bool = False,
+    keep_journal: bool = False,
     subject: str | None = None,
     run_dir: Path | None = None,
 ) -> RunPlan:
@@ -86,7 +88,7 @@ def plan_run(
         )
     changed = _fitted(overrides.apply(suite), overrides, subject)
     check_arms(changed, clock)
-    _check_traces(changed, clock, kept=trace)
+    check_traces(changed, clock, kept=trace)
     return RunPlan(
         suite=changed,
         mix=TrafficMix(changed.traffic, changed.seed),
@@ -98,10 +100,11 @@ def plan_run(
         reproducer=reproducer,
         overrides=overrides.said(),
         trace=trace,
+        keep_journal=keep_journal,
     )
 
 
-def _check_traces(suite: Suite, clock: str, *, kept: bool) -> None:
+def check_traces(suite: Suite, clock: str, *, kept: bool) -> None:
     """The one that arrivals come from can be read; the ones to be `kept` can be."""
     if suite.load.trace is not None:
         read_arrival_trace(Path(suite.load.trace))  # said now and not at the first cell
@@ -167,7 +170,13 @@ def _check_class(wanted: str | None, profile: str, found: str) -> None:
 
 
 def run_plan(plan: RunPlan, *, quiet: bool) -> None:
-    """Run with a live table on stderr; quiet: none."""
+    """Run with a live table on stderr; quiet: none. Nobody else works on the folder meanwhile."""
+    with run_lock(plan.run_dir):
+        run_locked(plan, quiet=quiet)
+
+
+def run_locked(plan: RunPlan, *, quiet: bool) -> None:
+    """`run_plan` by a holder of the lock."""
     from depthgate.run import execute
     from reports.table import RunProgress, stderr_console
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -53,14 +54,18 @@ def command_line() -> list[str]:
     return ["depthgate", *sys.argv[1:]]
 
 
-def write_manifest(run_dir: Path, manifest: dict[str, object]) -> None:
+def manifest_bytes(manifest: Mapping[str, object]) -> bytes:
+    """The file as `write_manifest` writes it."""
+    return (json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def write_manifest(run_dir: Path, manifest: Mapping[str, object]) -> None:
     """Atomically: a kill at any moment leaves the old file or the new one. JournalError: disk full, gone."""
     path = run_dir / "manifest.json"
     draft = path.with_suffix(".json.tmp")
-    text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n"
     try:
-        with draft.open("w") as file:
-            file.write(text)
+        with draft.open("wb") as file:
+            file.write(manifest_bytes(manifest))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

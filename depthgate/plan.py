@@ -10,6 +10,7 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 from loadgen.records import CellKey
+from loadgen.run_files import cell_stem, life_stem
 from loadgen.traffic import TrafficMix
 from suites.model import Arm, EngineSpec, Suite
 
@@ -20,8 +21,10 @@ CLOCKS = ("wall", "virtual")
 class RunPlan:
     """`seal`: state and sentence as `suites.seal` gives them, kept in the manifest for the judge.
 
-    `trace`: engines keep observations for `depthgate replay`.
-    `mix` is read before the run folder is made: a data set that is not there is a usage error."""
+    `trace`: engines keep observations for `depthgate replay`. `keep_journal`: requests stay JSON lines.
+    `mix` is read before the run folder is made: a data set that is not there is a usage error.
+    `done`, `manifest`: of a run that goes on (depthgate.resumption); empty and None for a new one.
+    """
 
     suite: Suite
     mix: TrafficMix
@@ -33,31 +36,50 @@ class RunPlan:
     reproducer: str | None = None
     overrides: tuple[str, ...] = field(default=())
     trace: bool = False
+    keep_journal: bool = False
+    done: frozenset[CellKey] = frozenset()
+    manifest: Mapping[str, object] | None = None
 
     @property
     def total_cells(self) -> int:
-        """Arms x concurrencies x repeats."""
-        return len(self.suite.arms) * len(self.suite.load.concurrency) * self.suite.repeats
+        """Cells to run: arms x concurrencies x repeats, less those that are done."""
+        return sum(len(self.points(arm.name, repeat)) for repeat, arm in self.rounds())
 
     def rounds(self) -> Iterator[tuple[int, Arm]]:
-        """(repeat, arm): every repeat runs every arm once, in an order that rotates."""
+        """(repeat, arm) with something to run: every repeat runs every arm once, in an order that rotates."""
         arms = self.suite.arms
         for repeat in range(self.suite.repeats):
             shift = repeat % len(arms)
             for arm in (*arms[shift:], *arms[:shift]):
-                yield repeat, arm
+                if self.points(arm.name, repeat):
+                    yield repeat, arm
+
+    def points(self, arm: str, repeat: int) -> tuple[int, ...]:
+        """Concurrencies to run, in their order."""
+        points = self.suite.load.concurrency
+        return tuple(point for point in points if CellKey(arm, point, repeat) not in self.done)
+
+    def life(self, arm: str, repeat: int) -> str:
+        """Stem of what the engine of this arm and repeat writes; a second engine has files of its own."""
+        points = self.points(arm, repeat)
+        began = len(points) < len(self.suite.load.concurrency)
+        return life_stem(arm, repeat, points[0] if began and points else None)
 
     def steps_path(self, arm: str, repeat: int) -> Path:
         """Where the engine of this arm and repeat journals its steps."""
-        return self.run_dir / "steps" / f"{arm}.r{repeat}.jsonl"
+        return self.run_dir / "steps" / f"{self.life(arm, repeat)}.jsonl"
 
     def trace_path(self, arm: str, repeat: int) -> Path | None:
         """Where the engine of this arm and repeat keeps what its governor saw; None when not asked for."""
-        return self.run_dir / "trace" / f"{arm}.r{repeat}.jsonl" if self.trace else None
+        return self.run_dir / "trace" / f"{self.life(arm, repeat)}.jsonl" if self.trace else None
+
+    def log_path(self, arm: str, repeat: int) -> Path:
+        """Where what the engine prints goes."""
+        return self.run_dir / "logs" / f"{self.life(arm, repeat)}.log"
 
     def requests_path(self, key: CellKey) -> Path:
         """Where the records of one cell go."""
-        return self.run_dir / "requests" / f"{key.arm}.c{key.concurrency}.r{key.repeat}.jsonl"
+        return self.run_dir / "requests" / f"{cell_stem(key)}.jsonl"
 
 
 def new_run_dir(out: Path, name: str) -> Path:

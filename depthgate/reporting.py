@@ -14,6 +14,7 @@ from reports.judge import judge_run
 from reports.judgement import Judgement
 from reports.page_input import ReferenceSeries, ReportInput
 from reports.reproduction import ReproductionSummary
+from reports.run_folder import RunFolder, read_run
 from reports.throughputs import read_throughputs
 from reproducers.registry import REPRODUCERS
 
@@ -22,15 +23,16 @@ def report_input(run_dir: Path) -> ReportInput:
     """Judge a run folder and gather what stands beside the verdict; a reproduction is assessed again."""
     from reports.steps import depth_traces
 
-    judgement = judge_run(run_dir)
+    run = read_run(run_dir)
+    judgement = judge_run(run)
     profile = judgement.profile if judgement.is_model else None
     note = measured_note(profile)
     return ReportInput(
         judgement=judgement,
-        reproduction=reproduction_of(run_dir, judgement),
+        reproduction=reproduction_of(run, judgement),
         title=_title(judgement),
-        traces=depth_traces(run_dir),
-        courses=load_courses(run_dir),
+        traces=depth_traces(run),
+        courses=load_courses(run),
         commands=_commands(judgement),
         model_notes=(note,) if note else (),
         references=tuple(
@@ -40,7 +42,7 @@ def report_input(run_dir: Path) -> ReportInput:
     )
 
 
-def reproduction_of(run_dir: Path, judgement: Judgement) -> ReproductionSummary | None:
+def reproduction_of(run_dir: Path | RunFolder, judgement: Judgement) -> ReproductionSummary | None:
     """The summary when the manifest says that the run is a reproduction; None otherwise."""
     reproducer = REPRODUCERS.get(str(judgement.manifest.get("reproducer")))
     if reproducer is None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from depthgate.loop import run_loop
-from depthgate.machine import MachineSampler, describe_machine
-from depthgate.manifest import command_line, git_commit, package_versions, utc_now, write_manifest
+from depthgate.machine import MachineSampler
+from depthgate.manifest import manifest_bytes, package_versions, write_manifest
 from depthgate.plan import RunPlan
+from depthgate.session import end_session, new_session, note_engine
 from engines.contract import Endpoint, Engine, EngineRequest
 from engines.registry import open_engines
 from loadgen.cell import drive_cell
-from loadgen.journal import Journal
+from loadgen.compaction import compact_run
+from loadgen.journal import Journal, JournalError
 from loadgen.records import CellKey, CellRecord, RequestRecord
 from loadgen.virtual import simulate_cell
-from reports.fingerprints import write_fingerprints
+from reports.fingerprints import FILE, digest, record_sums, write_fingerprints
 from reports.throughput import token_spans
 from suites.model import Arm
 
@@ -36,21 +39,44 @@ class Progress(Protocol):
 
 def execute(plan: RunPlan, progress: Progress) -> Path:
     """Run the whole plan; the run folder holds what was reached even when this raises."""
-    manifest = first_manifest(plan)
+    manifest = dict(plan.manifest or first_manifest(plan))
     write_manifest(plan.run_dir, manifest)
-    with MachineSampler(plan.run_dir / "machine.jsonl"), Journal(plan.run_dir / "cells.jsonl") as cells:
-        run = Run(plan, progress, manifest, cells)
-        _CLOCKS[plan.clock](run)
-    manifest["records_sha256"] = write_fingerprints(plan.run_dir)
-    manifest["finished_utc"] = utc_now()
-    write_manifest(plan.run_dir, manifest)
+    try:
+        with MachineSampler(plan.run_dir / "machine.jsonl"), Journal(plan.run_dir / "cells.jsonl") as cells:
+            run = Run(plan, progress, manifest, cells)
+            _CLOCKS[plan.clock](run)
+    except BaseException:
+        end_session(manifest)
+        with suppress(JournalError):  # the error on its way out is the one to hear about
+            write_manifest(plan.run_dir, manifest)
+        raise
+    _finish(plan, manifest)
     return plan.run_dir
+
+
+def _finish(plan: RunPlan, manifest: dict[str, object]) -> None:
+    """Compact, fingerprint, sign off: in this order, so that a kill in between leaves a run to be resumed."""
+    kept = () if plan.keep_journal else compact_run(plan.run_dir / "requests")
+    if kept:
+        manifest["not_compacted"] = list(kept)
+    try:
+        sums = record_sums(plan.run_dir)
+        manifest["records_sha256"] = digest(sums)
+        manifest["finished_utc"] = end_session(manifest)
+        write_fingerprints(plan.run_dir, sums, manifest_bytes(manifest))
+    except OSError as error:
+        raise JournalError(
+            f"cannot write {plan.run_dir / FILE}: {error.strerror}; free space, then "
+            f"depthgate run --resume {plan.run_dir}"
+        ) from error
+    write_manifest(plan.run_dir, manifest)
 
 
 def first_manifest(plan: RunPlan) -> dict[str, object]:
     """The manifest before the first request; what the engine says of itself is added when it is up."""
     suite = plan.suite
     embedded = suite.engine.kind == "embedded"
+    session = new_session()
     return {
         "run": plan.run_dir.name,
         "suite": dict(plan.canonical),
@@ -64,13 +90,16 @@ def first_manifest(plan: RunPlan) -> dict[str, object]:
         "is_model": True if embedded else None,
         "drafter_class": suite.drafter_class,
         "clock": plan.clock,
-        "machine": describe_machine(),
-        "versions": package_versions(),
-        "commit": git_commit(),
-        "command": command_line(),
+        "trace": plan.trace,
+        "keep_journal": plan.keep_journal,
+        "machine": session["machine"],
+        "versions": session["versions"],
+        "commit": session["commit"],
+        "command": session["command"],
         "seed": suite.seed,
-        "started_utc": utc_now(),
+        "started_utc": session["started_utc"],
         "finished_utc": None,
+        "sessions": [session],
     }
 
 
@@ -89,7 +118,7 @@ class Run:
         """Every cell in virtual time, in the order of the wall clock's run."""
         for repeat, arm in self.plan.rounds():
             with Journal(self.plan.steps_path(arm.name, repeat)) as steps:
-                for concurrency in self.plan.suite.load.concurrency:
+                for concurrency in self.plan.points(arm.name, repeat):
                     self._virtual_cell(arm, CellKey(arm.name, concurrency, repeat), steps)
 
     def _virtual_cell(self, arm: Arm, key: CellKey, steps: Journal) -> None:
@@ -114,6 +143,8 @@ class Run:
     async def wall(self) -> None:
         """Every repeat serves every arm anew, one at a time (docs/decisions/0005); shared engines stay up."""
         suite = self.plan.suite
+        if not self.plan.total_cells:
+            return
         async with open_engines(suite.engine, suite.arms) as engines:
             for repeat, arm in self.plan.rounds():
                 await self._wall_arm(engines[arm.name], arm, repeat)
@@ -128,11 +159,11 @@ class Run:
             seed=suite.seed + repeat,
             steps_path=self.plan.steps_path(arm.name, repeat),
             trace_path=self.plan.trace_path(arm.name, repeat),
-            log_path=self.plan.run_dir / "logs" / f"{arm.name}.r{repeat}.log",
+            log_path=self.plan.log_path(arm.name, repeat),
         )
         async with engine.serve(request) as endpoint:
             self._note_engine(endpoint)
-            for concurrency in suite.load.concurrency:
+            for concurrency in self.plan.points(arm.name, repeat):
                 await self._wall_cell(endpoint, CellKey(arm.name, concurrency, repeat))
 
     async def _wall_cell(self, endpoint: Endpoint, key: CellKey) -> None:
@@ -172,7 +203,8 @@ class Run:
             "drafter_class": endpoint.drafter_class or self.plan.suite.drafter_class,
             "model": endpoint.model,
         }
-        if any(self._manifest.get(key) != value for key, value in said.items()):
+        new = note_engine(self._manifest, endpoint.engine)
+        if new or any(self._manifest.get(key) != value for key, value in said.items()):
             self._manifest.update(said)
             write_manifest(self.plan.run_dir, self._manifest)
 

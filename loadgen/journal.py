@@ -7,6 +7,7 @@ keeps every whole line and says in words what it could not read; it never raises
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ import orjson
 
 from governors.telemetry import StepRecord
 from loadgen.decode import DecodeError, decode
+from loadgen.parquet import ParquetFault, scan_parquet
 from loadgen.records import CellRecord, RequestRecord
 
 Record = TypeVar("Record")
@@ -88,8 +90,23 @@ class Journal:
 
 
 def read_requests(path: Path) -> tuple[list[RequestRecord], str | None]:
-    """(records, what could not be read or None). OSError when there is no such file."""
+    """(records, what could not be read or None). OSError when there is no such file.
+
+    `path`: a journal, or the Parquet file into which loadgen.compaction made one.
+    """
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
     return _read(path, RequestRecord)
+
+
+def scan_requests(journal: Path) -> Iterator[RequestRecord]:
+    """The records of a journal, one after the other. Raises ParquetFault at a line that is none."""
+    with journal.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            found: list[RequestRecord] = []
+            if line != b"\n" and not _keep(line, RequestRecord, found):
+                raise ParquetFault(f"{journal.name}: line {number} cannot be read")
+            yield from found
 
 
 def read_cells(path: Path) -> tuple[list[CellRecord], str | None]:
@@ -102,15 +119,31 @@ def read_steps(path: Path) -> tuple[list[StepRecord], str | None]:
     return _read(path, StepRecord)
 
 
+def _read_parquet(path: Path) -> tuple[list[RequestRecord], str | None]:
+    records: list[RequestRecord] = []
+    try:
+        for group in scan_parquet(path):
+            records += group
+    except ParquetFault as fault:
+        return records, str(fault)
+    return records, None
+
+
 def _read(path: Path, kind: type[Record]) -> tuple[list[Record], str | None]:
-    lines = path.read_bytes().split(b"\n")
-    last = lines.pop()
     records: list[Record] = []
-    bad = sum(not _keep(line, kind, records) for line in lines if line)
-    cut = bool(last) and not _keep(last, kind, records)  # an object that closes is whole, newline or not
+    count = bad = 0
+    cut = False
+    with path.open("rb") as file:
+        for line in file:
+            kept = line == b"\n" or _keep(line, kind, records)
+            if line.endswith(b"\n"):
+                count += 1
+                bad += not kept
+            else:
+                cut = not kept  # an object that closes is whole, newline or not
     faults = []
     if bad:
-        faults.append(f"{bad} of {len(lines)} lines cannot be read")
+        faults.append(f"{bad} of {count} lines cannot be read")
     if cut:
         faults.append("its last line is cut off")
     return records, f"{path.name}: {' and '.join(faults)}" if faults else None

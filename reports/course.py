@@ -11,7 +11,7 @@ import numpy as np
 
 from loadgen.records import CellRecord, Outcome, RequestRecord
 from reports.metrics import Records, measured
-from reports.run_folder import read_run
+from reports.run_folder import CellData, RunFolder, read_run
 from reports.samples import FloatArray
 from reports.throughput import token_arrivals
 
@@ -85,21 +85,22 @@ def backlog(records: Records) -> Backlog:
     return Backlog(tuple(time - times[0] for time in times), tuple(counts.tolist()))
 
 
-def load_courses(run_dir: Path) -> tuple[LoadCourse, ...]:
+def load_courses(run_dir: Path | RunFolder) -> tuple[LoadCourse, ...]:
     """First repeats of every cell that has phases or an open loop; () for plain loads."""
     run = read_run(run_dir)
     if run.suite is None or (run.suite.load.phases is None and run.suite.load.mode != "open"):
         return ()
     is_open = run.suite.load.mode == "open"
     first = {(key.arm, key.concurrency): key for key in sorted(run.cells, key=lambda key: -key.repeat)}
-    return tuple(
-        LoadCourse(
-            arm,
-            concurrency,
-            phase_figures(run.cells[key].requests, run.cells[key].record),
-            backlog(run.cells[key].requests) if is_open else None,
-        )
-        for (arm, concurrency), key in sorted(first.items())
+    return tuple(_course(run.cells[key].loaded(), is_open) for _, key in sorted(first.items()))
+
+
+def _course(cell: CellData, is_open: bool) -> LoadCourse:
+    return LoadCourse(
+        cell.record.arm,
+        cell.record.concurrency,
+        phase_figures(cell.requests, cell.record),
+        backlog(cell.requests) if is_open else None,
     )
 
 

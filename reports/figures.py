@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadgen.records import Outcome, RequestRecord
@@ -101,7 +101,7 @@ def _ratios(own: Measured, baseline: Measured | None, suite: Suite) -> dict[str,
 def _over(cell: Measured, repeats: frozenset[int], suite: Suite) -> Mapping[str, Statistic]:
     if repeats == frozenset(cell.pool.repeats):
         return cell.statistics
-    return statistics(cell.pool.only(repeats), suite.load.mode, suite.seed)
+    return statistics(cell.pool.only(repeats).loaded(), suite.load.mode, suite.seed)
 
 
 def _points(own: Mapping[str, Statistic], counts: dict[str, int], pool: Pool, mode: str) -> dict[str, float]:
@@ -156,7 +156,7 @@ def _unapplied(pool: Pool) -> list[str]:
     return [f"repeat {repeat}: {why}" for repeat, why in found if why is not None]
 
 
-def _why(records: tuple[RequestRecord, ...]) -> str:
+def _why(records: Sequence[RequestRecord]) -> str:
     counts = outcome_counts(records)
     reason = next((record.why for record in records if record.why), None)
     said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "none was sent"

@@ -1,7 +1,8 @@
 """What a run left on disk, by hash: SHA256SUMS, written when it ends and checked when it is judged.
 
-A torn line shows by itself; a file cut between two lines, or one digit that flipped, does not. `sha256sum -c`
-reads the file too.
+A torn line shows by itself; a file cut between two lines, or one digit that flipped, does not. The manifest
+holds the hash of the lines about the records; the last line is about the manifest. `sha256sum -c` reads the
+file too.
 """
 
 from __future__ import annotations
@@ -11,30 +12,44 @@ from collections.abc import Mapping
 from pathlib import Path
 
 FILE = "SHA256SUMS"
-RECORDS = ("cells.jsonl", "requests/*.jsonl", "steps/*.jsonl")  # what a judgement is made of
+MANIFEST = "manifest.json"
+# What a judgement is made of.
+RECORDS = ("cells.jsonl", "requests/*.jsonl", "requests/*.parquet", "steps/*.jsonl")
 
 
-def write_fingerprints(run_dir: Path) -> str:
-    """Writes SHA256SUMS; its own hash is for the manifest. OSError when it cannot be written."""
-    text = "".join(f"{sha}  {name}\n" for name, sha in _found(run_dir).items())
-    (run_dir / FILE).write_text(text)
-    return hashlib.sha256(text.encode()).hexdigest()
+def record_sums(run_dir: Path) -> str:
+    """A line for every file of records, as `sha256sum` writes it. OSError when one cannot be read."""
+    return "".join(f"{sha}  {name}\n" for name, sha in _found(run_dir).items())
 
 
-def altered(run_dir: Path, manifest: Mapping[str, object]) -> list[str]:
-    """A sentence for every file that is not as the run left it; none for a run that did not end."""
+def write_fingerprints(run_dir: Path, sums: str, manifest: bytes) -> None:
+    """Writes SHA256SUMS: `record_sums`, and the manifest as it will be. OSError when it cannot be written."""
+    (run_dir / FILE).write_text(f"{sums}{hashlib.sha256(manifest).hexdigest()}  {MANIFEST}\n")
+
+
+def digest(sums: str) -> str:
+    """Of `record_sums`, for the manifest."""
+    return hashlib.sha256(sums.encode()).hexdigest()
+
+
+def altered(run_dir: Path, manifest: Mapping[str, object]) -> dict[str, str]:
+    """File -> a sentence, of every one that is not as the run left it; none for a run that did not end."""
     promised = manifest.get("records_sha256")
-    if promised is None:
-        return []
     try:
         raw = (run_dir / FILE).read_bytes()
     except OSError:
-        return [f"{FILE}: cannot be read: the records cannot be checked"]
-    if hashlib.sha256(raw).hexdigest() != promised:
-        return [f"{FILE}: not as the run left it: the records cannot be checked"]
+        return {} if promised is None else {FILE: f"{FILE}: cannot be read: the records cannot be checked"}
+    lines = raw.decode("utf-8", "replace").splitlines(keepends=True)
+    said = {name: sha for sha, _, name in (line.rstrip("\n").partition("  ") for line in lines)}
     found = _found(run_dir)
-    rows = (line.partition("  ") for line in raw.decode("utf-8", "replace").splitlines())
-    return [f"{name}: not as the run left it" for sha, _, name in rows if found.get(name) != sha]
+    if MANIFEST in said and (run_dir / MANIFEST).is_file():
+        found[MANIFEST] = _sha256(run_dir / MANIFEST)
+    if digest("".join(line for line in lines if not line.endswith(f"  {MANIFEST}\n"))) != promised:
+        if said.get(MANIFEST, found.get(MANIFEST)) != found.get(MANIFEST):
+            return {MANIFEST: f"{MANIFEST}: not as the run left it"}
+        return {FILE: f"{FILE}: not as the run left it: the records cannot be checked"}
+    names = [*said, *(name for name in found if name not in said)]
+    return {name: f"{name}: not as the run left it" for name in names if found.get(name) != said.get(name)}
 
 
 def _found(run_dir: Path) -> dict[str, str]:

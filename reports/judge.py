@@ -13,14 +13,14 @@ from reports.figures import CellResult, Measured, cell_result
 from reports.headline import headline
 from reports.judgement import BudgetVerdict, Judgement, Ruling
 from reports.run_folder import RunFolder, read_run
-from reports.statistics import Pool, statistics
+from reports.statistics import Pool, Statistic, statistics
 from reports.step_series import StepSeries, unapplied
 from reports.steps import read_cell_steps
 from suites.canonical import suite_sha256
 from suites.model import Suite
 
 
-def judge_run(run_dir: Path) -> Judgement:
+def judge_run(run_dir: Path | RunFolder) -> Judgement:
     """Judge what is there, whole or partial. RunFolderError when `run_dir` is no run folder."""
     run = read_run(run_dir)
     return _unknown(run) if run.suite is None else _judged(run, run.suite)
@@ -139,16 +139,26 @@ def _pools(run: RunFolder, suite: Suite, steps: dict[CellKey, StepSeries]) -> di
 
 
 def _results(suite: Suite, pools: dict[tuple[str, int], Pool]) -> dict[tuple[str, int], CellResult]:
+    """Requests of one pool in memory at a time; the baseline's are gone over twice."""
     baseline = suite.baseline.name
-    cells = {
-        key: Measured(pool, statistics(pool, suite.load.mode, suite.seed)) for key, pool in pools.items()
+    bases = {
+        concurrency: Measured(pool, _statistics(pool, suite))
+        for (arm, concurrency), pool in pools.items()
+        if arm == baseline
     }
-    return {
-        (arm, concurrency): cell_result(
-            cell, None if arm == baseline else cells.get((baseline, concurrency)), suite
-        )
-        for (arm, concurrency), cell in cells.items()
-    }
+    found = {}
+    for (arm, concurrency), pool in pools.items():
+        base = bases.get(concurrency)
+        loaded = pool.loaded()
+        if arm == baseline and base is not None:
+            found[arm, concurrency] = cell_result(Measured(loaded, base.statistics), None, suite)
+        else:
+            found[arm, concurrency] = cell_result(Measured(loaded, _statistics(loaded, suite)), base, suite)
+    return found
+
+
+def _statistics(pool: Pool, suite: Suite) -> dict[str, Statistic]:
+    return statistics(pool.loaded(), suite.load.mode, suite.seed)
 
 
 def _unapplied(pools: dict[tuple[str, int], Pool]) -> dict[str, str]:

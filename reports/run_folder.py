@@ -1,17 +1,24 @@
-"""A run folder as data: what is whole is kept, what is missing or torn is left out and said."""
+"""A run folder as data: what is whole is kept, what is missing or torn is left out and said.
+
+Requests of a large run stay on disk until a cell is gone over: memory is a matter of the largest cell.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import overload
 
 from governors.telemetry import StepRecord
+from loadgen.compaction import SMALL_BYTES, request_file
 from loadgen.journal import read_cells, read_requests, read_steps
 from loadgen.records import CellKey, CellRecord, RequestRecord
+from loadgen.run_files import cell_stem, life_stem
 from reports.fingerprints import altered
 from reports.plausible import plausible_cell, plausible_request, plausible_step
+from suites.canonical import suite_sha256
 from suites.model import Suite, SuiteError
 from suites.parse import parse_suite
 
@@ -21,11 +28,47 @@ class RunFolderError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRequests(Sequence[RequestRecord]):
+    """A file of `length` records that was found whole; going over it reads it anew."""
+
+    path: Path
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[RequestRecord]:
+        return iter(read_requests(self.path)[0])
+
+    @overload
+    def __getitem__(self, index: int) -> RequestRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RequestRecord]: ...
+    def __getitem__(self, index: int | slice) -> RequestRecord | Sequence[RequestRecord]:
+        return read_requests(self.path)[0][index]
+
+
+@dataclass(frozen=True, slots=True)
 class CellData:
     """One measured point of one repeat: its closing line and every request of it."""
 
     record: CellRecord
-    requests: tuple[RequestRecord, ...]
+    requests: Sequence[RequestRecord]
+
+    def loaded(self) -> CellData:
+        """The same with its requests in memory: whoever goes over them more than once asks for this."""
+        return self if isinstance(self.requests, tuple) else replace(self, requests=tuple(self.requests))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLife:
+    """What one engine served of an arm and repeat: from the concurrency `since` on, None = from the start.
+
+    `windows`: of its ended cells, in the order in which they ran.
+    """
+
+    since: int | None
+    windows: Mapping[CellKey, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +84,26 @@ class RunFolder:
     cells: Mapping[CellKey, CellData]
     missing: tuple[str, ...]
 
-    def windows(self, arm: str, repeat: int) -> dict[CellKey, tuple[float, float]]:
-        """Windows of the ended cells of one engine's life, in the order in which they ran."""
-        return {
-            key: (cell.record.window_start_s, cell.record.window_end_s)
-            for key, cell in self.cells.items()
-            if key.arm == arm and key.repeat == repeat
-        }
+    def lives(self, arm: str, repeat: int) -> list[EngineLife]:
+        """One, unless the run was resumed within this repeat of the arm."""
+        points = self.suite.load.concurrency if self.suite else ()
+        found: dict[int | None, dict[CellKey, tuple[float, float]]] = {}
+        since = None
+        for concurrency in points:
+            if self.steps_path(arm, repeat, concurrency).is_file():
+                since = concurrency
+            cell = self.cells.get(key := CellKey(arm, concurrency, repeat))
+            if cell is not None:
+                found.setdefault(since, {})[key] = (cell.record.window_start_s, cell.record.window_end_s)
+        return [EngineLife(since, windows) for since, windows in found.items()]
 
-    def steps(self, arm: str, repeat: int) -> tuple[list[StepRecord], str | None]:
-        """Step records of one arm and repeat ([] when the engine wrote none), and what is torn about them."""
-        path = self.path / "steps" / f"{arm}.r{repeat}.jsonl"
+    def steps_path(self, arm: str, repeat: int, since: int | None = None) -> Path:
+        """Where the steps of one engine's life are, when it wrote some."""
+        return self.path / "steps" / f"{life_stem(arm, repeat, since)}.jsonl"
+
+    def steps(self, arm: str, repeat: int, since: int | None = None) -> tuple[list[StepRecord], str | None]:
+        """Step records of one engine's life ([] when it wrote none), and what is torn about them."""
+        path = self.steps_path(arm, repeat, since)
         if not path.is_file():
             return [], None
         records, torn = read_steps(path)
@@ -60,22 +112,30 @@ class RunFolder:
         return records, torn and f"steps/{torn}"
 
 
-def read_run(path: Path) -> RunFolder:
-    """Read everything but the steps. RunFolderError when there is neither a manifest nor any record."""
+def read_run(path: Path | RunFolder) -> RunFolder:
+    """Read everything but the steps; one that was read already is given back.
+
+    RunFolderError when there is neither a manifest nor any record.
+    """
+    if isinstance(path, RunFolder):
+        return path
     if not path.is_dir():
         raise RunFolderError(f"{path}: no such run folder; runs lie under out/")
-    if not (path / "manifest.json").exists() and not (path / "cells.jsonl").exists():
+    if not any((path / name).exists() for name in ("manifest.json", "cells.jsonl", "requests")):
         raise RunFolderError(f"{path}: not a run folder (neither manifest.json nor cells.jsonl in it)")
     manifest, fault = _manifest(path / "manifest.json")
     suite, suite_fault = _suite(manifest)
-    faults = [fault or suite_fault] if fault or suite_fault else []
+    faults = [each for each in (fault or suite_fault,) if each]
     if suite is None:
-        return RunFolder(path, manifest, None, {}, tuple(fault for fault in faults if fault))
+        return RunFolder(path, manifest, None, {}, tuple(faults))
     if manifest.get("finished_utc") is None:
         faults.append("the run did not finish: its manifest has no finished_utc")
-    cells, torn = _cells(path, suite)
-    missing = (*faults, *torn, *_missing_cells(suite, cells), *altered(path, manifest))
-    return RunFolder(path, manifest, suite, cells, tuple(fault for fault in missing if fault))
+    if suite_sha256(suite) != manifest.get("suite_sha256"):
+        faults.append("manifest.json: its suite is not the one that suite_sha256 was made of")
+    changed = altered(path, manifest)
+    cells, torn = _cells(path, suite, frozenset(changed))
+    missing = (*faults, *torn, *_missing_cells(suite, cells), *changed.values())
+    return RunFolder(path, manifest, suite, cells, missing)
 
 
 def _manifest(path: Path) -> tuple[dict[str, object], str | None]:
@@ -98,13 +158,15 @@ def _suite(manifest: Mapping[str, object]) -> tuple[Suite | None, str | None]:
         return None, str(error)
 
 
-def _cells(path: Path, suite: Suite) -> tuple[dict[CellKey, CellData], list[str]]:
+def _cells(path: Path, suite: Suite, changed: frozenset[str]) -> tuple[dict[CellKey, CellData], list[str]]:
+    """`changed`: files that are not as the run left them; requests in such a file are not taken."""
     closed = path / "cells.jsonl"
     if not closed.is_file():
         return {}, ["cells.jsonl: not there: no cell ended"]
     records, torn = read_cells(closed)
     said = [torn] if torn else []
     expected = set(expected_keys(suite))
+    small = _is_small(path / "requests")
     cells: dict[CellKey, CellData] = {}
     for record in records:
         key = CellKey(record.arm, record.concurrency, record.repeat)
@@ -114,12 +176,23 @@ def _cells(path: Path, suite: Suite) -> tuple[dict[CellKey, CellData], list[str]
         if not plausible_cell(record):
             said.append(f"cells.jsonl: {_named(key)} holds times or counts that cannot be; left out")
             continue
-        requests, fault = _requests(path, key, record, suite)
+        file = request_file(path / "requests" / f"{cell_stem(key)}.jsonl")
+        if file is not None and f"requests/{file.name}" in changed:
+            continue  # said already
+        fault, requests = _requests(file, key, record, suite)
         if fault:
             said.append(f"{fault}; {_named(key)} left out")
         else:
-            cells[key] = CellData(record, requests)
+            assert file is not None
+            kept = requests if small else StoredRequests(file, len(requests))
+            cells[key] = CellData(record, kept)
     return cells, said
+
+
+def _is_small(requests: Path) -> bool:
+    """Whether the records can all be held at once; what was compacted cannot."""
+    total = sum(file.stat().st_size for file in requests.glob("*.jsonl"))
+    return total <= SMALL_BYTES and not any(requests.glob("*.parquet"))
 
 
 def expected_keys(suite: Suite) -> list[CellKey]:
@@ -133,27 +206,26 @@ def expected_keys(suite: Suite) -> list[CellKey]:
 
 
 def _requests(
-    path: Path, key: CellKey, cell: CellRecord, suite: Suite
-) -> tuple[tuple[RequestRecord, ...], str | None]:
-    """The cell's requests, or the sentence why they are not to be trusted: half a cell is no cell."""
-    file = path / "requests" / f"{key.arm}.c{key.concurrency}.r{key.repeat}.jsonl"
+    file: Path | None, key: CellKey, cell: CellRecord, suite: Suite
+) -> tuple[str | None, tuple[RequestRecord, ...]]:
+    """(why they are not to be trusted or None, the cell's requests): half a cell is no cell."""
+    if file is None:
+        return f"requests/{cell_stem(key)}.jsonl: not there", ()
     name = f"requests/{file.name}"
-    if not file.is_file():
-        return (), f"{name}: not there"
     records, torn = read_requests(file)
     if torn:
-        return (), f"requests/{torn}"
+        return f"requests/{torn}", ()
     if not all(map(plausible_request, records)):
-        return (), f"{name}: holds times or counts that cannot be"
+        return f"{name}: holds times or counts that cannot be", ()
     if any(CellKey(record.arm, record.concurrency, record.repeat) != key for record in records):
-        return (), f"{name}: holds requests of another cell"
+        return f"{name}: holds requests of another cell", ()
     if cell.requests is not None and len(records) != cell.requests:
-        return (), f"{name}: holds {len(records)} of {cell.requests} requests"
+        return f"{name}: holds {len(records)} of {cell.requests} requests", ()
     expected = key.concurrency * (suite.load.requests_per_stream or 0)
     found = sum(not record.warmup for record in records)
     if cell.requests is None and suite.load.mode == "burst" and found != expected:
-        return (), f"{name}: holds {found} of {expected} requests"
-    return tuple(records), None
+        return f"{name}: holds {found} of {expected} requests", ()
+    return None, tuple(records)
 
 
 def _missing_cells(suite: Suite, cells: Mapping[CellKey, CellData]) -> list[str]:

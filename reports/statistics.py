@@ -57,6 +57,10 @@ class Pool:
             steps={repeat: steps for repeat, steps in self.steps.items() if repeat in repeats},
         )
 
+    def loaded(self) -> Pool:
+        """The same with all of its requests in memory."""
+        return replace(self, repeats={repeat: cell.loaded() for repeat, cell in self.repeats.items()})
+
     def label(self) -> str:
         """Draws of two arms are the same when this is: paired by repeat, never by the requests of one."""
         repeats = ",".join(map(str, self.repeats))

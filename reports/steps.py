@@ -7,7 +7,7 @@ from pathlib import Path
 
 from governors.telemetry import StepRecord
 from loadgen.records import CellKey
-from reports.run_folder import RunFolder, read_run
+from reports.run_folder import EngineLife, RunFolder, read_run
 from reports.step_series import StepSeries, cell_rows, step_series
 
 
@@ -35,38 +35,42 @@ def read_cell_steps(run: RunFolder) -> tuple[dict[CellKey, StepSeries], tuple[st
     said: list[str] = []
     wrote_any = any((run.path / "steps").glob("*.jsonl"))
     for arm, repeat in dict.fromkeys((key.arm, key.repeat) for key in run.cells):
-        records, torn = run.steps(arm, repeat)
-        if torn:
-            said.append(torn)
-        elif wrote_any and not records:
-            said.append(f"steps/{arm}.r{repeat}.jsonl: no step records, while other arms have some")
-        series = step_series(records)
-        found |= {key: series.rows(rows) for key, rows in _rows(run, arm, repeat, series)}
+        for life in run.lives(arm, repeat):
+            records, torn = run.steps(arm, repeat, life.since)
+            if torn:
+                said.append(torn)
+            elif wrote_any and not records:
+                name = run.steps_path(arm, repeat, life.since).name
+                said.append(f"steps/{name}: no step records, while other arms have some")
+            series = step_series(records)
+            found |= {key: series.rows(rows) for key, rows in _rows(life, series)}
     return found, tuple(said)
 
 
-def depth_traces(run_dir: Path) -> tuple[DepthTrace, ...]:
+def depth_traces(run_dir: Path | RunFolder) -> tuple[DepthTrace, ...]:
     """For every arm its first repeat that has ended cells: a trace for each cell that has steps."""
     run = read_run(run_dir)
     first: dict[str, int] = {}
     for key in run.cells:
         first[key.arm] = min(key.repeat, first.get(key.arm, key.repeat))
-    return tuple(trace for arm, repeat in first.items() for trace in _traces(run, arm, repeat))
+    return tuple(
+        trace
+        for arm, repeat in first.items()
+        for life in run.lives(arm, repeat)
+        for trace in _traces(life, run.steps(arm, repeat, life.since)[0])
+    )
 
 
-def _traces(run: RunFolder, arm: str, repeat: int) -> list[DepthTrace]:
-    records, _ = run.steps(arm, repeat)
-    windows = run.windows(arm, repeat)
+def _traces(life: EngineLife, records: list[StepRecord]) -> list[DepthTrace]:
     return [
-        _trace(key, windows[key][0], [records[row] for row in rows])
-        for key, rows in _rows(run, arm, repeat, step_series(records))
+        _trace(key, life.windows[key][0], [records[row] for row in rows])
+        for key, rows in _rows(life, step_series(records))
     ]
 
 
-def _rows(run: RunFolder, arm: str, repeat: int, series: StepSeries) -> list[tuple[CellKey, list[int]]]:
-    windows = run.windows(arm, repeat)
-    chosen = cell_rows(series, list(windows.values()))
-    return [(key, rows.tolist()) for key, rows in zip(windows, chosen, strict=True) if len(rows)]
+def _rows(life: EngineLife, series: StepSeries) -> list[tuple[CellKey, list[int]]]:
+    chosen = cell_rows(series, list(life.windows.values()))
+    return [(key, rows.tolist()) for key, rows in zip(life.windows, chosen, strict=True) if len(rows)]
 
 
 def _trace(key: CellKey, start_s: float, records: list[StepRecord]) -> DepthTrace:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from reports.pooled import Throughputs
-from reports.run_folder import CellData, read_run
+from reports.run_folder import CellData, RunFolder, read_run
 from reports.throughput import token_spans
 
 
-def read_throughputs(run_dir: Path) -> Throughputs:
+def read_throughputs(run_dir: Path | RunFolder) -> Throughputs:
     """Read the run folder again; empty when its suite is not known.
 
     A repeat with one cell that machine, client or engine lag spoiled is left out whole, every arm of it: what
@@ -25,5 +25,5 @@ def read_throughputs(run_dir: Path) -> Throughputs:
 
 
 def _rate(cell: CellData, mode: str) -> float | None:
-    spans = token_spans(cell.requests, cell.record, mode)
+    spans = token_spans(cell.loaded().requests, cell.record, mode)
     return spans.tokens_per_s if spans is not None else None

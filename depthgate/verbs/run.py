@@ -8,17 +8,17 @@ from pathlib import Path
 SUMMARY = "run a suite: every arm, concurrency and repeat; then judge it"
 EXAMPLE = """  depthgate run quickstart
   depthgate run suites/sweep-c1-c256.toml --clock virtual
-  depthgate run my-suite.toml --engine http://127.0.0.1:8000 --exploratory"""
+  depthgate run my-suite.toml --engine http://127.0.0.1:8000 --exploratory
+  depthgate run --resume out/quickstart-20261130-101500-ab12"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
-    parser.add_argument("suite", help="a suite's name (depthgate list suites) or its TOML file")
+    parser.add_argument("suite", nargs="?", help="a suite's name (depthgate list suites) or its TOML file")
     parser.add_argument(
         "--clock",
         choices=("wall", "virtual"),
-        default="wall",
-        help="wall: HTTP against a running engine; virtual: the embedded engine's own clock",
+        help="wall (default): HTTP against a running engine; virtual: the embedded engine's own clock",
     )
     parser.add_argument(
         "--engine",
@@ -38,6 +38,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep what each governor saw, for `depthgate replay` (wall clock)",
     )
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="go on with a run that was ended, after its last whole cell",
+    )
+    parser.add_argument(
+        "--keep-journal",
+        action="store_true",
+        help="leave the requests of a large run as JSON lines; without it they become Parquet at the end",
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
     parser.add_argument("--json", action="store_true", help="print the judgement as one object")
 
@@ -47,12 +58,30 @@ def main(args: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict
 
-    from depthgate.engine_choice import engine_choice
-    from depthgate.launch import Overrides, plan_run, run_plan
-    from depthgate.options import arm_urls
     from depthgate.reporting import report_input, show, write_page
     from depthgate.rulings import exit_code
 
+    run_dir = _resumed(args) if args.resume else _run(args)
+    if run_dir is None:
+        print(f"{args.resume}: this run is finished; depthgate judge {args.resume}")
+        return 0
+    shown = report_input(run_dir)
+    page = write_page([shown], run_dir / "report.html")
+    if args.json:
+        print(json.dumps(asdict(shown.judgement), indent=1, allow_nan=False))
+    else:
+        show(shown, page)
+    return exit_code([shown.judgement])
+
+
+def _run(args: argparse.Namespace) -> Path:
+    from depthgate.engine_choice import engine_choice
+    from depthgate.exits import UsageError
+    from depthgate.launch import Overrides, plan_run, run_plan
+    from depthgate.options import arm_urls
+
+    if args.suite is None:
+        raise UsageError("run: no suite; name one (depthgate list suites), or add --resume RUN")
     choice = engine_choice(args.engine)
     overrides = Overrides(
         profile=args.profile,
@@ -61,13 +90,28 @@ def main(args: argparse.Namespace) -> int:
         arm_urls=arm_urls(args.arm),
     )
     plan = plan_run(
-        args.suite, args.clock, args.out, overrides, exploratory=args.exploratory, trace=args.trace
+        args.suite,
+        args.clock or "wall",
+        args.out,
+        overrides,
+        exploratory=args.exploratory,
+        trace=args.trace,
+        keep_journal=args.keep_journal,
     )
     run_plan(plan, quiet=args.json)
-    shown = report_input(plan.run_dir)
-    page = write_page([shown], plan.run_dir / "report.html")
-    if args.json:
-        print(json.dumps(asdict(shown.judgement), indent=1, allow_nan=False))
-    else:
-        show(shown, page)
-    return exit_code([shown.judgement])
+    return plan.run_dir
+
+
+SETTLED = ("clock", "engine", "arm", "profile", "exploratory", "trace", "keep_journal")
+
+
+def _resumed(args: argparse.Namespace) -> Path | None:
+    """None when there is nothing to resume."""
+    from depthgate.exits import UsageError
+    from depthgate.resumption import resume_run
+
+    for name in SETTLED:
+        if getattr(args, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag}: a run goes on with what it began with; drop {flag} or --resume")
+    return args.resume if resume_run(args.resume, args.suite, quiet=args.json) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.fingerprints import altered, write_fingerprints
+from reports.fingerprints import altered, digest, record_sums, write_fingerprints
 from reports.judge import judge_run
 from reports.judgement import Ruling
 from reports.run_folder import RunFolderError, read_run
@@ -181,14 +181,16 @@ def _fingerprinted(run: Path) -> Path:
         for repeat in range(of.repeats):
             steps = [step(number, number / 10, 2) for number in range(8)]
             write_lines(run / f"steps/{arm.name}.r{repeat}.jsonl", steps)
-    write_manifest(run, of, records_sha256=write_fingerprints(run))
+    sums = record_sums(run)
+    write_manifest(run, of, records_sha256=digest(sums))
+    write_fingerprints(run, sums, (run / "manifest.json").read_bytes())
     return run
 
 
 @pytest.mark.parametrize("name", ["steps/fast.r0.jsonl", "requests/fast.c1.r1.jsonl", "cells.jsonl"])
 def test_one_digit_that_flipped_is_seen(run: Path, name: str) -> None:
     file = _fingerprinted(run) / name
-    assert altered(run, read_run(run).manifest) == []
+    assert altered(run, read_run(run).manifest) == {}
     whole = file.read_bytes()
     at = next(index for index, byte in enumerate(whole) if byte == ord("0"))
     file.write_bytes(whole[:at] + b"1" + whole[at + 1 :])
