@@ -87,8 +87,7 @@ def plan_run(
             f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
         )
     changed = _fitted(overrides.apply(suite), overrides, subject)
-    check_arms(changed, clock)
-    check_traces(changed, clock, kept=trace)
+    check_plan(changed, clock, trace=trace)
     return RunPlan(
         suite=changed,
         mix=TrafficMix(changed.traffic, changed.seed),
@@ -104,11 +103,12 @@ def plan_run(
     )
 
 
-def check_traces(suite: Suite, clock: str, *, kept: bool) -> None:
-    """The one that arrivals come from can be read; the ones to be `kept` can be."""
+def check_plan(suite: Suite, clock: str, *, trace: bool) -> None:
+    """`check_arms`; the trace that arrivals come from can be read, and the ones to be kept can be."""
+    check_arms(suite, clock)
     if suite.load.trace is not None:
         read_arrival_trace(Path(suite.load.trace))  # said now and not at the first cell
-    if kept and (clock == "virtual" or suite.engine.kind != "embedded"):
+    if trace and (clock == "virtual" or suite.engine.kind != "embedded"):
         raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
 
 

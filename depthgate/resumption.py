@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from depthgate.exits import UsageError
-from depthgate.launch import check_arms, check_traces, run_locked
+from depthgate.launch import check_plan, run_locked
 from depthgate.plan import CLOCKS, RunPlan
 from depthgate.run_lock import run_lock
 from depthgate.session import resumed
@@ -61,8 +61,7 @@ def resume_plan(run_dir: Path, suite_name: str | None) -> RunPlan | None:
     if clock not in CLOCKS:
         raise UsageError(f"{run_dir / 'manifest.json'}: clock = {clock!r}: begin a new run")
     traced = run.manifest.get("trace") is True
-    check_arms(suite, clock)
-    check_traces(suite, clock, kept=traced)
+    check_plan(suite, clock, trace=traced)
     mix = TrafficMix(suite.traffic, suite.seed)
     done = whole_cells(run, suite)
     return RunPlan(
