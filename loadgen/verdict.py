@@ -13,9 +13,11 @@ from loadgen.records import Outcome
 from loadgen.transcript import Transcript, error_words, excerpt
 
 REFUSALS = (429, 503)
+EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")  # what an event stream begins with
 LEAVE_OUT = {  # fields that not every server takes -> how to leave them out
     "continuous_usage_stats": "leave it out with --no-continuous-usage (tokens by chunk are then unknown)",
     "stream_options": "leave it out with --no-usage (token counts are then unknown)",
+    "min_tokens": "leave it out of the suite's traffic class",
     "ignore_eos": "leave it out: ignore_eos = false in the suite, or no --ignore-eos",
 }
 
@@ -68,7 +70,7 @@ def _unfinished(
         return Outcome.CANCELLED, f"cancelled {got}"
     if ending.end is End.FAULT:
         return Outcome.FAILED, ending.text if status is None else f"{ending.text} {got}"
-    if not transcript.events and reads.total:
+    if not transcript.events and reads.total and not reads.head().lstrip().startswith(EVENT_FIELDS):
         kind = headers.get("content-type", "no content type")
         return Outcome.FAILED, f"200, but no event stream ({excerpt(kind)}): {excerpt(reads.head())}"
     return Outcome.TRUNCATED, f"the stream ended without [DONE], {got}"
