@@ -87,13 +87,15 @@ def _exit_code(error: Exception) -> int | None:
     from governors.registry import GovernorError
     from governors.trace_line import TraceError
     from loadgen.journal import JournalError
+    from loadgen.swarm.fleet import SwarmError, SwarmLost
     from loadgen.traffic import TrafficError
     from reports.run_folder import RunFolderError
     from suites.model import SuiteError
 
-    if isinstance(error, JournalError):
+    if isinstance(error, JournalError | SwarmLost):
         return MACHINE_AT_FAULT
-    named = (EngineError, GovernorError, ProfileError, RunFolderError, SuiteError, TraceError, TrafficError)
+    of_loads = (SuiteError, SwarmError, TraceError, TrafficError)
+    named = (EngineError, GovernorError, ProfileError, RunFolderError, *of_loads)
     return USAGE if isinstance(error, (UsageError, OSError, *named)) else None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from depthgate.engine_choice import on_engine
 from depthgate.exits import UsageError
+from depthgate.load_drivers import OWN_LOAD, LoadChoice
 from depthgate.loop import run_loop
 from depthgate.plan import RunPlan, make_run_dir, new_run_dir, on_one_arm, on_profile, on_urls
 from depthgate.run_lock import run_lock
@@ -71,6 +72,7 @@ def plan_run(
     reproducer: str | None = None,
     trace: bool = False,
     keep_journal: bool = False,
+    load: LoadChoice = OWN_LOAD,
     subject: str | None = None,
     run_dir: Path | None = None,
 ) -> RunPlan:
@@ -81,13 +83,9 @@ def plan_run(
     """
     path = find_suite(name)
     suite = load_suite(path)
-    status = check_seal(path)
-    if status.state is SealState.ALTERED and not exploratory:
-        raise UsageError(
-            f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
-        )
+    status = _checked_seal(path, exploratory=exploratory)
     changed = _fitted(overrides.apply(suite), overrides, subject)
-    check_plan(changed, clock, trace=trace)
+    check_plan(changed, clock, trace=trace, load=load)
     return RunPlan(
         suite=changed,
         mix=TrafficMix(changed.traffic, changed.seed),
@@ -100,11 +98,22 @@ def plan_run(
         overrides=overrides.said(),
         trace=trace,
         keep_journal=keep_journal,
+        load=load,
     )
 
 
-def check_plan(suite: Suite, clock: str, *, trace: bool) -> None:
+def _checked_seal(path: Path, *, exploratory: bool) -> SealStatus:
+    status = check_seal(path)
+    if status.state is SealState.ALTERED and not exploratory:
+        raise UsageError(
+            f"{status.sentence}; restore it, seal it anew (depthgate seal --force), or add --exploratory"
+        )
+    return status
+
+
+def check_plan(suite: Suite, clock: str, *, trace: bool, load: LoadChoice) -> None:
     """`check_arms`; the trace that arrivals come from can be read, and the ones to be kept can be."""
+    load.check(suite)
     check_arms(suite, clock)
     if suite.load.trace is not None:
         read_arrival_trace(Path(suite.load.trace))  # said now and not at the first cell

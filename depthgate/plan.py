@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from depthgate.exits import UsageError
+from depthgate.load_drivers import LoadChoice
 from loadgen.records import CellKey
 from loadgen.run_files import cell_stem, life_stem
 from loadgen.traffic import TrafficMix
@@ -37,6 +38,7 @@ class RunPlan:
     overrides: tuple[str, ...] = field(default=())
     trace: bool = False
     keep_journal: bool = False
+    load: LoadChoice = field(default_factory=LoadChoice)
     done: frozenset[CellKey] = frozenset()
     manifest: Mapping[str, object] | None = None
 

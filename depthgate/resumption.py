@@ -7,6 +7,7 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 from depthgate.launch import check_plan, run_locked
+from depthgate.load_drivers import LoadChoice
 from depthgate.plan import CLOCKS, RunPlan
 from depthgate.run_lock import run_lock
 from depthgate.session import resumed
@@ -61,7 +62,8 @@ def resume_plan(run_dir: Path, suite_name: str | None) -> RunPlan | None:
     if clock not in CLOCKS:
         raise UsageError(f"{run_dir / 'manifest.json'}: clock = {clock!r}: begin a new run")
     traced = run.manifest.get("trace") is True
-    check_plan(suite, clock, trace=traced)
+    load = LoadChoice.of(run.manifest.get("load"))
+    check_plan(suite, clock, trace=traced, load=load)
     mix = TrafficMix(suite.traffic, suite.seed)
     done = whole_cells(run, suite)
     return RunPlan(
@@ -74,6 +76,7 @@ def resume_plan(run_dir: Path, suite_name: str | None) -> RunPlan | None:
         run_dir=run_dir,
         trace=traced,
         keep_journal=run.manifest.get("keep_journal") is True,
+        load=load,
         done=done,
         manifest=resumed(run.manifest, set_aside(run, suite, done), clock),
     )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from depthgate.load_drivers import CellDriver, LoadContext, open_load
 from depthgate.loop import run_loop
 from depthgate.machine import MachineSampler
 from depthgate.manifest import manifest_bytes, package_versions, write_manifest
@@ -15,7 +16,6 @@ from depthgate.plan import RunPlan
 from depthgate.session import end_session, new_session, note_engine
 from engines.contract import Endpoint, Engine, EngineRequest
 from engines.registry import open_engines
-from loadgen.cell import drive_cell
 from loadgen.compaction import compact_run
 from loadgen.journal import Journal, JournalError
 from loadgen.records import CellKey, CellRecord, RequestRecord
@@ -92,6 +92,7 @@ def first_manifest(plan: RunPlan) -> dict[str, object]:
         "clock": plan.clock,
         "trace": plan.trace,
         "keep_journal": plan.keep_journal,
+        "load": plan.load.to_json(),
         "machine": session["machine"],
         "versions": session["versions"],
         "commit": session["commit"],
@@ -145,11 +146,12 @@ class Run:
         suite = self.plan.suite
         if not self.plan.total_cells:
             return
-        async with open_engines(suite.engine, suite.arms) as engines:
+        load = open_load(self.plan.load, LoadContext(suite, self.plan.mix, self.plan.run_dir))
+        async with load as drive, open_engines(suite.engine, suite.arms) as engines:
             for repeat, arm in self.plan.rounds():
-                await self._wall_arm(engines[arm.name], arm, repeat)
+                await self._wall_arm(engines[arm.name], arm, repeat, drive)
 
-    async def _wall_arm(self, engine: Engine, arm: Arm, repeat: int) -> None:
+    async def _wall_arm(self, engine: Engine, arm: Arm, repeat: int, drive: CellDriver) -> None:
         suite = self.plan.suite
         request = EngineRequest(
             arm=arm.name,
@@ -164,10 +166,9 @@ class Run:
         async with engine.serve(request) as endpoint:
             self._note_engine(endpoint)
             for concurrency in self.plan.points(arm.name, repeat):
-                await self._wall_cell(endpoint, CellKey(arm.name, concurrency, repeat))
+                await self._wall_cell(endpoint, CellKey(arm.name, concurrency, repeat), drive)
 
-    async def _wall_cell(self, endpoint: Endpoint, key: CellKey) -> None:
-        suite = self.plan.suite
+    async def _wall_cell(self, endpoint: Endpoint, key: CellKey, drive: CellDriver) -> None:
         self.progress.cell_started(key.arm, key.concurrency, key.repeat)
         records: list[RequestRecord] = []
         with Journal(self.plan.requests_path(key)) as journal:
@@ -176,11 +177,9 @@ class Run:
                 journal.append(record)
                 records.append(record)
 
-            cell = await drive_cell(
+            cell = await drive(
                 endpoint,
                 key,
-                suite.load,
-                self.plan.mix.cell(key),
                 on_record=keep,
                 on_progress=self.progress.request_done,
                 clock=time.monotonic,

@@ -236,7 +236,7 @@ def main(argv: list[str]) -> int:
     own.add_argument("--web-port", type=int)
     args = own.parse_args(argv)
     setup_logging("INFO")
-    os.environ.setdefault("LOCUST_WAIT_FOR_WORKERS_REPORT_AFTER_RAMP_UP", "30")  # s; 1 is short on a busy machine
+    os.environ.setdefault("LOCUST_WAIT_FOR_WORKERS_REPORT_AFTER_RAMP_UP", "30")  # s; 1 is short when busy
     options = get_parser().parse_args(["--headless"])
     setattr(options, DRIVEN, True)
     environment = Environment(user_classes=[StreamUser], events=events, parsed_options=options)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from depthgate.load_options import OF_LOCUST, add_load_flags
+
 SUMMARY = "run a suite: every arm, concurrency and repeat; then judge it"
 EXAMPLE = """  depthgate run quickstart
   depthgate run suites/sweep-c1-c256.toml --clock virtual
@@ -49,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave the requests of a large run as JSON lines; without it they become Parquet at the end",
     )
+    add_load_flags(parser)
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
     parser.add_argument("--json", action="store_true", help="print the judgement as one object")
 
@@ -78,6 +81,7 @@ def _run(args: argparse.Namespace) -> Path:
     from depthgate.engine_choice import engine_choice
     from depthgate.exits import UsageError
     from depthgate.launch import Overrides, plan_run, run_plan
+    from depthgate.load_options import load_choice
     from depthgate.options import arm_urls
 
     if args.suite is None:
@@ -97,12 +101,13 @@ def _run(args: argparse.Namespace) -> Path:
         exploratory=args.exploratory,
         trace=args.trace,
         keep_journal=args.keep_journal,
+        load=load_choice(args),
     )
     run_plan(plan, quiet=args.json)
     return plan.run_dir
 
 
-SETTLED = ("clock", "engine", "arm", "profile", "exploratory", "trace", "keep_journal")
+SETTLED = ("clock", "engine", "arm", "profile", "exploratory", "trace", "keep_journal", "load", *OF_LOCUST)
 
 
 def _resumed(args: argparse.Namespace) -> Path | None:

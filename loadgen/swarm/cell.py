@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +22,7 @@ from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
 from loadgen.request import ClientSettings
 from loadgen.rules import driver_of
 from loadgen.steady import Window, steady_window
-from loadgen.swarm.fleet import Link, SwarmError
+from loadgen.swarm.fleet import Link, SwarmError, SwarmLost
 from loadgen.swarm.merge import read_lines
 from loadgen.swarm.orders import LOADS, Order
 from suites.canonical import content
@@ -143,14 +144,18 @@ class Merged:
         )
 
     def _notes(self) -> Iterator[str]:
+        """On clocks first. Rounded up, so that cells which are alike say the same."""
+        ours = [said for said in self._said if not said["offset_s"]]
+        if ours:
+            error_ms = _rounded_up(max(said["error_s"] for said in ours) * 1e3)
+            yield f"{len(ours)} locust workers by this machine's clock, within {error_ms} ms"
         for said in self._said:
             worker, offset_s = said["worker"], said["offset_s"]
-            error = f"+- {said['error_s'] * 1e3:.2f} ms"
-            moved = f", moved by {said['moved_s'] * 1e3:.2f} ms over the cell" if said["moved_s"] else ""
-            where = f"ours {offset_s:+.6f} s {error}{moved}" if offset_s else f"ours {error}"
-            yield f"{worker}: {_range(said['streams'])}; its clock: {where}"
-            for note in said["notes"]:
-                yield f"{worker} {note}"
+            if offset_s:
+                moved = f"moved by {said['moved_s'] * 1e3:+.2f} ms over the cell"
+                error = f"+- {said['error_s'] * 1e3:.2f} ms (half a round trip, and drift)"
+                yield f"locust {worker}: its clock is ours {offset_s:+.6f} s {error}, taken off; {moved}"
+            yield from (f"{worker} {note}" for note in said["notes"])
             if bad := self._unreadable[worker]:
                 yield f"{worker} shipped {bad} records that cannot be read"
 
@@ -199,7 +204,7 @@ class SwarmCells:
             elif message["kind"] == "ended":
                 return merged.ended(message)
             elif message["kind"] == "failed":
-                raise SwarmError(message["why"])
+                raise SwarmLost(message["why"])
 
     async def _last_words(self, merged: Merged) -> None:
         try:
@@ -220,3 +225,9 @@ def _range(streams: Sequence[int]) -> str:
     if len(streams) == 1:
         return f"stream {streams[0]}"
     return f"streams {streams[0]}-{streams[-1]}"
+
+
+def _rounded_up(value: float) -> str:
+    """To 1, 2 or 5 of a power of ten."""
+    power = 10.0 ** math.floor(math.log10(max(value, 1e-3)))
+    return f"{next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9)):g}"

@@ -30,7 +30,11 @@ Say = Callable[[str], None]
 
 
 class SwarmError(Exception):
-    """locust's processes could not be started, or are gone; the message names the mend."""
+    """locust's processes cannot drive this load, or could not be started; the message names the mend."""
+
+
+class SwarmLost(SwarmError):
+    """They were up, and are gone or cannot go on: the machines' fault, not the command line's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Link:
     async def receive(self) -> dict[str, Any]:
         line = await self._reader.readline()
         if not line.endswith(b"\n"):
-            raise SwarmError(f"locust's master is gone: {self._cause()}")
+            raise SwarmLost(f"locust's master is gone: {self._cause()}")
         message: dict[str, Any] = orjson.loads(line)
         return message
 
