@@ -169,10 +169,11 @@ def _remarks(cells: Iterable[CellFigures]) -> list[str]:
 
 
 def _cell_remarks(cell: CellFigures) -> list[str]:
-    failed = cell_point(cell, "failure_rate")
+    failed, refused = cell_point(cell, "failure_rate"), cell_point(cell, "refusal_rate")
     return [
         *(f"! invalid: {why}" for why in cell.invalid),
         *(f"failed requests: {percent(share)}" for share in [failed] if share),
+        *(f"refused requests: {percent(share)}" for share in [refused] if share),
         *(f"note: {note}" for note in cell.notes),
     ]
 
