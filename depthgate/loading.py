@@ -92,11 +92,12 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
         think_s=args.think,
         think=args.think_kind,
         stagger_s=args.stagger,
+        workers=args.workers,
     )
 
 
 OPEN_FLAGS = ("cv", "max_in_flight")
-CLOSED_FLAGS = ("think", "think_kind", "stagger")
+CLOSED_FLAGS = ("think", "think_kind", "stagger", "workers")
 
 
 def _check_pace(args: argparse.Namespace) -> None:
@@ -106,7 +107,7 @@ def _check_pace(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None:
             mend = "drop it or --rate and --trace" if is_open else "add --rate or --trace, or drop it"
             raise UsageError(f"{_flag(name)} {getattr(args, name)}: not of this loop; {mend}")
-    for name in ("rate", "cv", "max_in_flight", "think", "stagger"):
+    for name in ("rate", "cv", "max_in_flight", "think", "stagger", "workers"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e6:
             raise UsageError(f"{_flag(name)} {value}: must be above 0 and below a million")

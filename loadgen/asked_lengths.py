@@ -25,6 +25,12 @@ class AskedLengths:
         self._long += record.output_tokens > record.max_tokens
         self._short += least_tokens is not None and record.output_tokens < least_tokens
 
+    def add(self, other: AskedLengths) -> None:
+        """Another tally, of other requests of the cell."""
+        self._known += other._known
+        self._short += other._short
+        self._long += other._long
+
     def notes(self) -> Iterator[str]:
         """What a reader should know."""
         if self._short:

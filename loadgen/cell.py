@@ -28,7 +28,11 @@ from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
 from loadgen.rules import PACED, driver_of
 from loadgen.scribe import Scribe
+from loadgen.share import Share, workers_of
+from loadgen.stamps import KNOWN
 from loadgen.stream import Prompts, RunningCell
+from loadgen.worker_process import Job
+from loadgen.workers import Crew
 from suites.model import LoadSpec
 
 LOADS: dict[str, Callable[[RunningCell], Awaitable[Driven]]] = {
@@ -67,18 +71,33 @@ async def drive_cell(
     raises CancelledError. What `on_record` raises ends the cell likewise.
     """
     settings = settings or ClientSettings.of(load)
-    scribe = Scribe(on_record, clock)
+    workers = workers_of(load, key.concurrency) if clock in KNOWN else 1
     async with Client(endpoint, settings, clock) as client:
-        await client.connect(load.most_in_flight(key.concurrency) or key.concurrency)
         before = read_metrics(await client.get("/metrics"))
-        cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress, on_text)
-        loop_lag = LoopLag(clock)
-        async with scribe.writing(), loop_lag.watching():
-            how = await LOADS[driver_of(load)](cell)
-        if load.max_in_flight is None:  # else requests wait here because the load says so
-            loop_lag.send_delays_s = scribe.send_delays_s
+        tally: Tally
+        lag: Lag
+        if workers > 1:
+            job = Job(endpoint, key, load, prompts, settings, Share(0, workers), on_text is not None)
+            tally = lag = crew = Crew(job, on_record, on_progress, on_text)
+            how = await crew.drive()
+        else:
+            tally = scribe = Scribe(on_record, clock)
+            cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress, on_text)
+            how, lag = await _drive_here(cell)
         after = read_metrics(await client.get("/metrics"))
-    return CellSummary(key, load, how, scribe, before, after, loop_lag).record()
+    return CellSummary(key, load, how, tally, before, after, lag).record()
+
+
+async def _drive_here(cell: RunningCell) -> tuple[Driven, LoopLag]:
+    """In this process, by its event loop."""
+    load, concurrency = cell.load, cell.key.concurrency
+    await cell.client.connect(load.most_in_flight(concurrency) or concurrency)
+    lag = LoopLag(cell.clock)
+    async with cell.scribe.writing(), lag.watching():
+        how = await LOADS[driver_of(load)](cell)
+    if load.max_in_flight is None:  # else requests wait here because the load says so
+        lag.send_delays_s = cell.scribe.send_delays_s
+    return how, lag
 
 
 class Tally(Protocol):

@@ -18,9 +18,10 @@ async def drive_closed(cell: RunningCell) -> Driven:
     """
     loop = ClosedLoop(cell.load, cell.key.concurrency, cell.clock(), cell.prompts.name)
     async with asyncio.TaskGroup() as group:
-        for index in range(cell.key.concurrency):
+        for index in cell.streams:
             group.create_task(_stream(cell, loop, index))
-    return Driven(loop.window())
+    course = loop.course(cell.streams)
+    return Driven(course.window(), course=course)
 
 
 async def _stream(cell: RunningCell, loop: ClosedLoop, index: int) -> None:

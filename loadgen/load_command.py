@@ -18,6 +18,7 @@ from loadgen.offline_prompts import GENERATORS
 from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, RequestRecord
 from loadgen.rows import first_words
+from loadgen.share import ALL, Share
 from loadgen.traffic import Prompt, TrafficError, TrafficMix
 from loadgen.transcript import excerpt
 from suites.model import LoadSpec, TrafficClass
@@ -56,6 +57,7 @@ class LoadSettings:
     think_s: float | None = None
     think: str | None = None
     stagger_s: float | None = None
+    workers: int | None = None
 
     @property
     def scheduled(self) -> bool:
@@ -73,6 +75,7 @@ class LoadSettings:
                 think_s=self.think_s,
                 think=self.think,
                 stagger_s=self.stagger_s,
+                workers=self.workers,
             )
         return LoadSpec(
             (1,),
@@ -124,14 +127,22 @@ async def run_load(
 class SharedPrompts:
     """One queue for all streams: N prompts in all, in the same order whichever stream is free."""
 
-    def __init__(self, settings: LoadSettings) -> None:
+    def __init__(self, settings: LoadSettings, share: Share = ALL) -> None:
+        self._settings, self._share = settings, share
         made = _from_file(settings) if settings.prompts else _made_offline(settings)
-        left = islice(made, settings.requests)
+        left = islice(made, share.index, settings.requests, share.of)
         self._queue = chain(list(islice(left, AHEAD)), left)
         self.name = str(settings.seed)
 
     def stream(self, index: int) -> Iterator[Prompt]:
         return self._queue
+
+    def share(self, share: Share) -> SharedPrompts:
+        """Every `share.of`-th prompt, for a worker."""
+        return SharedPrompts(self._settings, share)
+
+    def __reduce__(self) -> tuple[type[SharedPrompts], tuple[LoadSettings, Share]]:
+        return SharedPrompts, (self._settings, self._share)
 
     def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> SharedPrompts:
         return self

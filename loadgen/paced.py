@@ -10,7 +10,7 @@ from loadgen.parts import PromptParts
 from loadgen.reads import Clock
 from loadgen.rules import rules_of
 from loadgen.sends import LoadRules, Send
-from loadgen.steady import Window
+from loadgen.steady import Course, Window
 from loadgen.stream import RunningCell
 from loadgen.traffic import Prompt
 
@@ -19,11 +19,15 @@ PAUSE_S = 0.1  # after a request that the server did not answer: a refusing serv
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """What a driver says of the cell: its window, when its phases began (run's clock), what to note."""
+    """What a driver says of the cell: its window, when its phases began (run's clock), what to note.
+
+    `course`: what the streams of a plain closed loop did, for whoever has a part of them only.
+    """
 
     window: Window
     phase_starts_s: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
+    course: Course | None = None
 
 
 def driven(rules: LoadRules, start_s: float) -> Driven:

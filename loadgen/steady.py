@@ -27,6 +27,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Course:
+    """What streams did: each one's first measured request (None = it had none), and when each ran out."""
+
+    begun_s: tuple[float | None, ...]
+    ran_out_s: tuple[float, ...]
+    start_s: float
+
+    def window(self) -> Window:
+        """From when every stream has begun its first measured request until the first stream runs out."""
+        return steady_window(self.begun_s, self.ran_out_s, self.start_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A stream's request: its number within the stream, and whether it only warms up."""
 
@@ -80,8 +93,13 @@ class ClosedLoop:
         self._ran_out_s.append(self._ended_s[stream])
 
     def window(self) -> Window:
-        """From when every stream has begun its first measured request until the first stream runs out."""
-        return steady_window(self._begun_s, self._ran_out_s, self._start_s)
+        """As `Course.window`, of all streams."""
+        return self.course(range(len(self._begun_s))).window()
+
+    def course(self, streams: Sequence[int]) -> Course:
+        """Of these streams, the only ones that took part."""
+        begun_s = tuple(self._begun_s[stream] for stream in streams)
+        return Course(begun_s, tuple(self._ran_out_s), self._start_s)
 
 
 def steady_window(begun_s: Sequence[float | None], ran_out_s: Sequence[float], start_s: float) -> Window:

@@ -13,6 +13,7 @@ from loadgen.exchange import Ask, Exchange
 from loadgen.reads import Clock
 from loadgen.records import CellKey
 from loadgen.scribe import Scribe
+from loadgen.share import ALL, Share
 from loadgen.steady import Turn
 from loadgen.traffic import Prompt
 from loadgen.verdict import End
@@ -54,6 +55,12 @@ class RunningCell:
     on_progress: Callable[[], None]
     on_text: Callable[[str, str], None] | None = None
     dialogues: Dialogues = field(default_factory=Dialogues)
+    share: Share = ALL
+
+    @property
+    def streams(self) -> range:
+        """The numbers of the streams that are driven here."""
+        return self.share.streams(self.key.concurrency)
 
     def stream(self, index: int) -> Iterator[Prompt]:
         """What the stream sends, without later turns of conversations that broke off."""

@@ -15,9 +15,10 @@ from suites.traffic import read_body
 MOST_STREAMS = 100_000
 MOST_REQUESTS_PER_STREAM = 1_000_000
 MOST_ARRIVALS = 1_000_000
+MOST_WORKERS = 256
 
 ARRIVALS = ("poisson", "gamma", "constant", "trace")
-_CLOSED = ("warmup_s", "duration_s", "think_s", "think", "stagger_s", "phases", "bursts")
+_CLOSED = ("workers", "warmup_s", "duration_s", "think_s", "think", "stagger_s", "phases", "bursts")
 _OPEN = ("warmup_s", "duration_s", "phases", "bursts", "arrivals", "rate_per_s", "cv", "trace")
 _ONLY_IN = {
     "burst": ("warmup_requests",),
@@ -54,6 +55,7 @@ def read_load(fields: Fields) -> LoadSpec:
         phases=phases,
         bursts=read_bursts(fields, MOST_STREAMS),
         body=read_body(fields),
+        workers=fields.integer_or_none("workers", 1, MOST_WORKERS),
     )
     fields.close()
     _check_arrivals(fields, spec)

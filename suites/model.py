@@ -127,6 +127,7 @@ class LoadSpec:
     what comes beyond it waits at the client, and its latency counts all the same; None = no limit.
 
     `bursts`: requests at once on top of a closed or an open load. `body`: fields added to every request's.
+    `workers`: processes that drive a closed load's streams; None = as many as they need (loadgen.share).
     """
 
     concurrency: tuple[int, ...]
@@ -147,6 +148,7 @@ class LoadSpec:
     max_in_flight: int | None = None
     phases: tuple[Phase, ...] | None = None
     bursts: tuple[Burst, ...] | None = None
+    workers: int | None = None
     body: Mapping[str, object] | None = None
 
     def most_in_flight(self, concurrency: int) -> int | None:

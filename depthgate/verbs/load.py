@@ -36,6 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-continuous-usage", action="store_true", help="for a server that refuses continuous_usage_stats"
     )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that drive the streams; default: as they need"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"

@@ -1,0 +1,207 @@
+"""A cell shared out among worker processes of this machine: started together, heard as they go, merged.
+
+CLOCK_MONOTONIC is one clock for all processes of a host, so records need no correction. A worker that dies
+takes what it had under way with it; the cell says so and is invalid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import pickle
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import orjson
+
+from loadgen.asked_lengths import AskedLengths
+from loadgen.decode import decode
+from loadgen.lag import client_faults, core_faults, send_faults
+from loadgen.paced import Driven
+from loadgen.records import Outcome, RequestRecord
+from loadgen.share import Share
+from loadgen.steady import Course
+from loadgen.stream import Prompts
+from loadgen.worker_process import END, READY, RECORD, TEXT, Account, Job
+
+READY_S = 60.0  # to start, connect and make prompts
+LEAD_S = 0.02  # from the word to go to the start itself
+LAST_WORDS_S = 10.0  # for records of what was cancelled
+LONGEST_LINE = 1 << 28
+START = "from loadgen.worker_process import main; main()"  # -m would name its classes otherwise than we do
+ROOT = Path(__file__).parents[1]
+
+
+class WorkerError(RuntimeError):
+    """A worker could not begin; the message names it and the mend."""
+
+
+@runtime_checkable
+class Queue(Protocol):
+    """Prompts that all streams take from one queue: each worker gets its part of it."""
+
+    def share(self, share: Share) -> Prompts: ...
+
+
+@dataclass(slots=True)
+class Worker:
+    """One process. `account`: what it said at its end, None = it did not."""
+
+    number: int
+    process: asyncio.subprocess.Process
+    account: Account | None = None
+    kept: int = 0
+
+    def tell(self, line: bytes) -> None:
+        """To its stdin, which ends only with `dismiss`."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line)
+
+    def dismiss(self) -> None:
+        """It cancels what it has under way, writes records of it and ends."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+
+class Crew:
+    """The workers of a cell; Tally and Lag of loadgen.cell in one. `job.share.of` says how many."""
+
+    def __init__(
+        self,
+        job: Job,
+        on_record: Callable[[RequestRecord], None],
+        on_progress: Callable[[], None],
+        on_text: Callable[[str, str], None] | None,
+    ) -> None:
+        self._job = job
+        self._on_record, self._on_progress, self._on_text = on_record, on_progress, on_text
+        self._workers: list[Worker] = []
+        self._start_s = 0.0
+        self.outcomes: Counter[Outcome] = Counter()
+        self.first_failure: str | None = None
+        self.lengths = AskedLengths()
+
+    async def drive(self) -> Driven:
+        """Until all have ended. Cancelled, it hears what they had under way first. Raises WorkerError."""
+        try:
+            for number in range(self._job.share.of):
+                self._workers.append(await self._started(number))
+            await asyncio.gather(*map(self._ready, self._workers))
+            self._start_s = time.monotonic() + LEAD_S
+            for worker in self._workers:
+                worker.tell(b"%.9f\n" % self._start_s)
+            await self._hear_all()
+        except asyncio.CancelledError:
+            for worker in self._workers:
+                worker.dismiss()
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self._hear_all()
+            raise
+        finally:
+            for worker in self._workers:
+                if worker.process.returncode is None:
+                    worker.process.kill()
+                await worker.process.wait()
+        return self._driven()
+
+    @property
+    def worst_s(self) -> float | None:
+        """How late a worker's loop woke at worst."""
+        return max((late_s for account in self._accounts() for late_s in account.late_s), default=None)
+
+    def faults(self, cell_s: float) -> Iterator[str]:
+        """Why the cell cannot be trusted: a worker that died, or did not keep up."""
+        for worker in self._workers:
+            account, name = worker.account, f"worker {worker.number + 1} of {len(self._workers)}"
+            if account is None:
+                yield (
+                    f"{name} died ({_how(worker.process.returncode)}): {worker.kept} of its records are "
+                    "kept, what it had under way is lost; run the cell again"
+                )
+                continue
+            for fault in (
+                *client_faults(account.late_s, cell_s),
+                *core_faults(account.cpu_s, account.wall_s),
+                *send_faults(account.send_delays_s),
+            ):
+                yield f"{fault} ({name})"
+
+    async def _started(self, number: int) -> Worker:
+        job = replace(self._job, share=Share(number, self._job.share.of))
+        if isinstance(job.prompts, Queue):
+            job = replace(job, prompts=job.prompts.share(job.share))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", START,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))},
+        )  # fmt: skip
+        worker = Worker(number, process)
+        worker.tell(pickle.dumps(job))
+        return worker
+
+    async def _ready(self, worker: Worker) -> None:
+        assert worker.process.stdout is not None
+        try:
+            async with asyncio.timeout(READY_S):
+                line = await worker.process.stdout.readline()
+        except TimeoutError:
+            line = b""
+        if line[:1] != READY:
+            raise WorkerError(
+                f"worker {worker.number + 1} of {self._job.share.of} did not start; "
+                "see what it wrote above, or use workers = 1"
+            )
+
+    async def _hear_all(self) -> None:
+        await asyncio.gather(*map(self._hear, self._workers))
+
+    async def _hear(self, worker: Worker) -> None:
+        assert worker.process.stdout is not None
+        while line := await worker.process.stdout.readline():
+            kind, rest = line[:1], line[1:-1]
+            if not line.endswith(b"\n"):
+                return  # killed in the middle of a line
+            if kind == RECORD:
+                self._keep(worker, decode(RequestRecord, orjson.loads(rest)))
+            elif kind == TEXT and self._on_text is not None:
+                self._on_text(*orjson.loads(rest))
+            elif kind == END:
+                worker.account = pickle.loads(base64.b64decode(rest))
+                worker.dismiss()
+                self._merge(worker.account)
+
+    def _keep(self, worker: Worker, record: RequestRecord) -> None:
+        worker.kept += 1
+        self.outcomes[record.outcome] += 1
+        if record.outcome is not Outcome.DONE and self.first_failure is None:
+            self.first_failure = f"{record.outcome}: {record.why}"
+        self._on_record(record)
+        self._on_progress()
+
+    def _merge(self, account: Account) -> None:
+        self.lengths.add(account.lengths)
+
+    def _accounts(self) -> list[Account]:
+        return [worker.account for worker in self._workers if worker.account is not None]
+
+    def _driven(self) -> Driven:
+        accounts = self._accounts()
+        course = Course(
+            tuple(at for account in accounts for at in account.course.begun_s),
+            tuple(at for account in accounts for at in account.course.ran_out_s),
+            self._start_s,
+        )
+        return Driven(course.window(), notes=(f"{len(self._workers)} worker processes drove the load",))
+
+
+def _how(returncode: int | None) -> str:
+    if returncode is not None and returncode < 0:
+        return signal.Signals(-returncode).name
+    return f"exit {returncode}"

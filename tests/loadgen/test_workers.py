@@ -1,0 +1,159 @@
+"""Worker processes of one machine: the same requests, one window, and a worker that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadgen.cell import drive_cell
+from loadgen.load_command import LoadSettings, SharedPrompts, run_load
+from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
+from loadgen.share import Share, workers_of
+from loadgen.traffic import TrafficMix
+from suites.model import LoadSpec, Phase, TrafficClass
+from tests.loadgen.servers import Answer, Asked, event, says, serving, whole
+
+KEY = CellKey("off", 5, 0)
+LOAD = LoadSpec((5,), requests_per_stream=3, warmup_requests=1, timeout_s=20)
+MIX = TrafficMix([TrafficClass("gsm8k"), TrafficClass("chat")], 0)
+GOOD = says(whole(event("a", 1), event("b", 3)))
+
+Kept = tuple[list[RequestRecord], CellRecord]
+
+
+def drive(answer: Answer, load: LoadSpec, seen: list[Any] | None = None) -> Kept:
+    records: list[RequestRecord] = []
+
+    async def noting(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        if seen is not None:
+            seen.append(asked.body["messages"][0]["content"])
+        await answer(writer, asked)
+
+    async def inside() -> CellRecord:
+        async with serving(noting) as endpoint:
+            return await drive_cell(endpoint, KEY, load, MIX.cell(KEY), on_record=records.append)
+
+    return records, asyncio.run(inside())
+
+
+def test_a_share_is_every_nth_stream_and_all_shares_are_all_streams() -> None:
+    shares = [list(Share(index, 3).streams(8)) for index in range(3)]
+    assert shares == [[0, 3, 6], [1, 4, 7], [2, 5]]
+
+
+def test_how_many_workers() -> None:
+    closed = LoadSpec((1,), requests_per_stream=1)
+    assert [workers_of(closed, streams, cores=8) for streams in (1, 512, 513, 100_000)] == [1, 1, 2, 7]
+    assert workers_of(closed, 4096, cores=1) == 1
+    assert workers_of(replace(closed, workers=4), 3, cores=1) == 3
+    assert workers_of(replace(closed, phases=(Phase(duration_s=1.0),)), 4096, cores=8) == 1
+    assert workers_of(LoadSpec((1,), mode="burst", requests_per_stream=1), 4096, cores=8) == 1
+
+
+@pytest.mark.http
+def test_workers_send_what_one_process_sends_and_their_window_is_one() -> None:
+    alone: list[Any] = []
+    shared: list[Any] = []
+    drive(GOOD, LOAD, alone)
+    records, cell = drive(GOOD, replace(LOAD, workers=2), shared)
+    assert Counter(alone) == Counter(shared)
+    assert sorted(record.request for record in records) == sorted(
+        f"off/c5/r0/s{stream}/{turn}" for stream in range(5) for turn in range(4)
+    )
+    assert cell.requests == 20
+    assert "2 worker processes drove the load" in cell.notes
+    first = [record.due_s for record in records if record.request.endswith("/1")]
+    last = [record.done_s or 0.0 for record in records if record.request.endswith("/3")]
+    if not any("no steady state" in fault for fault in cell.invalid):  # a worker that was held up has none
+        assert cell.window_start_s == max(first)
+        assert cell.window_end_s == pytest.approx(min(last), abs=1e-3)
+
+
+@pytest.mark.http
+def test_a_worker_that_dies_makes_the_cell_invalid_and_leaves_its_records() -> None:
+    async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        await asyncio.sleep(0.02)
+        writer.write(whole(event("a", 1)))
+
+    records: list[RequestRecord] = []
+
+    def keep(record: RequestRecord) -> None:
+        records.append(record)
+        if len(records) == 20:
+            os.kill(children()[0], signal.SIGKILL)
+
+    async def inside() -> CellRecord:
+        async with serving(answer) as endpoint:
+            load = replace(LOAD, requests_per_stream=30, workers=2)
+            return await drive_cell(endpoint, KEY, load, MIX.cell(KEY), on_record=keep)
+
+    cell = asyncio.run(inside())
+    (fault,) = [fault for fault in cell.invalid if "died" in fault]
+    assert "(SIGKILL)" in fault
+    assert "of its records are kept, what it had under way is lost" in fault
+    assert 20 <= len(records) < 5 * 31
+    assert {record.outcome for record in records} == {Outcome.DONE}
+
+
+@pytest.mark.http
+def test_cancelling_reaches_the_workers_and_their_requests_are_records() -> None:
+    async def answer(writer: asyncio.StreamWriter, _: Asked) -> None:
+        came.set()
+        await asyncio.sleep(30)
+
+    came = asyncio.Event()
+    records: list[RequestRecord] = []
+
+    async def inside() -> None:
+        async with serving(answer) as endpoint:
+            load = replace(LOAD, workers=2)
+            cell = drive_cell(endpoint, KEY, load, MIX.cell(KEY), on_record=records.append)
+            task = asyncio.create_task(cell)
+            await came.wait()
+            await asyncio.sleep(0.3)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert children() == []
+
+    asyncio.run(inside())
+    assert [record.outcome for record in records] == [Outcome.CANCELLED] * 5
+
+
+@pytest.mark.http
+def test_one_queue_of_prompts_is_dealt_out() -> None:
+    settings = LoadSettings("http://x", concurrency=4, requests=7, max_tokens=3)
+    whole_queue = list(SharedPrompts(settings).stream(0))
+    parts = [list(SharedPrompts(settings).share(Share(index, 2)).stream(0)) for index in range(2)]
+    assert [len(part) for part in parts] == [4, 3]
+    assert sorted(map(repr, parts[0] + parts[1])) == sorted(map(repr, whole_queue))
+
+    async def inside() -> list[RequestRecord]:
+        records: list[RequestRecord] = []
+        async with serving(GOOD) as endpoint:
+            here = replace(settings, url=endpoint.base_url, model="m", workers=2)
+            await run_load(here, records.append)
+        return records
+
+    assert [record.outcome for record in asyncio.run(inside())] == [Outcome.DONE] * 7
+
+
+def children() -> list[int]:
+    """Worker processes of this one, by /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            command = (stat.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid() and fields[0] != "Z" and b"loadgen.worker_process" in command:
+            found.append(int(stat.parent.name))
+    return sorted(found)
