@@ -1,6 +1,7 @@
 """A worker: a process of its own that drives its share of a cell's streams and writes records as they end.
 
-A job comes in on stdin, then the start time; lines go out on stdout, the first byte says what each is. The end of stdin, however the parent came to it, cancels the load.
+A job comes in on stdin, then the start time; lines go out on stdout, the first byte says what each is. The
+end of stdin, however the parent came to it, cancels the load.
 """
 
 from __future__ import annotations
