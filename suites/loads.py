@@ -7,15 +7,19 @@ from fractions import Fraction
 from math import lcm
 
 from suites.fields import Fields, nearest
+from suites.limits import (
+    LONGEST_S,
+    MOST_ARRIVALS,
+    MOST_PER_S,
+    MOST_REQUESTS_PER_STREAM,
+    MOST_STREAMS,
+    MOST_WORKERS,
+    rate_or_none,
+    seconds_or_none,
+)
 from suites.model import Burst, LoadSpec, Phase, SuiteError
 from suites.phases import read_bursts, read_phases
 from suites.traffic import read_body
-
-# Beyond these nothing ends, or nothing fits: a slip of the finger, not an experiment.
-MOST_STREAMS = 100_000
-MOST_REQUESTS_PER_STREAM = 1_000_000
-MOST_ARRIVALS = 1_000_000
-MOST_WORKERS = 256
 
 ARRIVALS = ("poisson", "gamma", "constant", "trace")
 _CLOSED = ("workers", "warmup_s", "duration_s", "think_s", "think", "stagger_s", "phases", "bursts")
@@ -31,29 +35,27 @@ def read_load(fields: Fields) -> LoadSpec:
     """The load of a suite. Raises SuiteError: one line with file, field, value and mend."""
     mode = fields.choice("mode", ("burst", "closed", "open"), "closed")
     _check_mode(fields, mode)
-    phases = read_phases(fields, mode, MOST_STREAMS, MOST_REQUESTS_PER_STREAM)
+    phases = read_phases(fields, mode)
     rate, multiples = _rates(fields)
     spec = LoadSpec(
         concurrency=_concurrency(fields, mode, phases, multiples),
         mode=mode,
         requests_per_stream=fields.integer_or_none("requests_per_stream", 1, MOST_REQUESTS_PER_STREAM),
-        duration_s=fields.number_or_none("duration_s", lambda x: x > 0, "must be above 0 seconds"),
-        warmup_s=fields.number("warmup_s", lambda x: x >= 0, "must be 0 seconds or more", 0.0),
+        duration_s=seconds_or_none(fields, "duration_s"),
+        warmup_s=seconds_or_none(fields, "warmup_s", zero=True) or 0.0,
         warmup_requests=fields.integer("warmup_requests", 0, 0, MOST_REQUESTS_PER_STREAM),
-        timeout_s=fields.number("timeout_s", lambda x: x > 0, "must be above 0 seconds", 300.0),
+        timeout_s=seconds_or_none(fields, "timeout_s") or 300.0,
         route=fields.choice("route", ("chat", "completions"), "chat"),
-        think_s=fields.number_or_none("think_s", lambda x: x > 0, "must be above 0 seconds; or leave it out"),
+        think_s=seconds_or_none(fields, "think_s"),
         think=_choice_or_none(fields, "think", ("fixed", "exponential")),
-        stagger_s=fields.number_or_none(
-            "stagger_s", lambda x: x > 0, "must be above 0 seconds; or leave it out"
-        ),
+        stagger_s=seconds_or_none(fields, "stagger_s"),
         arrivals=_choice_or_none(fields, "arrivals", ARRIVALS) or ("poisson" if mode == "open" else None),
         rate_per_s=rate,
-        cv=fields.number_or_none("cv", lambda x: 0 < x <= 100, "must be above 0 and at most 100"),
+        cv=fields.number_or_none("cv", lambda x: 0.001 <= x <= 100, "must be 0.001 to 100"),
         trace=fields.text_or_none("trace"),
         max_in_flight=fields.integer_or_none("max_in_flight", 1, MOST_STREAMS),
         phases=phases,
-        bursts=read_bursts(fields, MOST_STREAMS),
+        bursts=read_bursts(fields),
         body=read_body(fields),
         workers=fields.integer_or_none("workers", 1, MOST_WORKERS),
     )
@@ -101,11 +103,13 @@ def _choice_or_none(fields: Fields, name: str, choices: Sequence[str]) -> str | 
 def _rates(fields: Fields) -> tuple[float | None, tuple[int, ...] | None]:
     """`rate_per_s = 0.5`; or a list: the rate of which all are whole multiples, and the multiples."""
     if not isinstance(fields.raw("rate_per_s"), list | tuple):
-        return fields.number_or_none("rate_per_s", lambda x: x > 0, "must be above 0 requests/s"), None
+        return rate_or_none(fields, "rate_per_s"), None
     items = fields.items("rate_per_s") or []
     numbers = [item for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
-    if not items or len(numbers) != len(items) or not all(0 < number < 1e6 for number in numbers):
-        raise fields.fault("rate_per_s", "every rate must be a number above 0; write [0.5, 1, 2]")
+    whole = len(numbers) == len(items) and all(1e-6 <= number <= MOST_PER_S for number in numbers)
+    if not items or not whole:
+        said = f"every rate must be a number above 0, from 1e-06 to {MOST_PER_S:.0f}; write [0.5, 1, 2]"
+        raise fields.fault("rate_per_s", said)
     if numbers != sorted(set(numbers)):
         raise fields.fault("rate_per_s", f"must ascend, each rate once; write {sorted(set(numbers))}")
     if fields.raw("concurrency") is not None:
@@ -200,12 +204,22 @@ def _check_arrivals(fields: Fields, spec: LoadSpec) -> None:
 def _check_rate(fields: Fields, spec: LoadSpec) -> None:
     if spec.rate_per_s is None and any(phase.rate_per_s is None for phase in spec.phases or (Phase(),)):
         raise fields.fault("rate_per_s", "missing: requests a second; add rate_per_s = 2.0")
-    if spec.phases is None:
-        expected = spec.requests_per_stream or (spec.duration_s or 0.0) * (spec.rate_per_s or 0.0)
-    else:
-        rates = [(phase.rate_per_s or spec.rate_per_s or 0.0, phase) for phase in spec.phases]
-        expected = sum(rate * (phase.duration_s or 0.0) for rate, phase in rates)
-    if expected * spec.concurrency[-1] > MOST_ARRIVALS:
+    if _expected_arrivals(spec) * spec.concurrency[-1] > MOST_ARRIVALS:
         raise fields.fault(
             "rate_per_s", f"more than {MOST_ARRIVALS} arrivals in a cell; lower it or its length"
         )
+    if spec.duration_s is None and (spec.requests_per_stream or 0) > LONGEST_S * (spec.rate_per_s or 1.0):
+        raise fields.fault("rate_per_s", f"its requests take more than {LONGEST_S:.0f} s; raise it")
+
+
+def _expected_arrivals(spec: LoadSpec) -> float:
+    """Of a cell at C = 1; a ramp goes evenly from the rate of the phase before it."""
+    if spec.phases is None:
+        return spec.requests_per_stream or (spec.duration_s or 0.0) * (spec.rate_per_s or 0.0)
+    expected = before = 0.0
+    for phase in spec.phases:
+        after = (spec.rate_per_s if phase.rate_per_s is None else phase.rate_per_s) or 0.0
+        ramp_s = phase.ramp_s or 0.0
+        expected += after * ((phase.duration_s or 0.0) - ramp_s) + 0.5 * (before + after) * ramp_s
+        before = after
+    return expected

@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 from suites.fields import Fields, check_unique, nearest, read_name
-from suites.loads import MOST_STREAMS, check_classes, read_load
+from suites.limits import MOST_STREAMS
+from suites.loads import check_classes, read_load
 from suites.locate import find_suite
 from suites.measures import MEASURES
 from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError

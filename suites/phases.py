@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from suites.fields import Fields
+from suites.limits import (
+    MOST_ARRIVALS,
+    MOST_REQUESTS_PER_STREAM,
+    MOST_STREAMS,
+    rate_or_none,
+    seconds_or_none,
+)
 from suites.model import Burst, Phase
 
 MOST_PHASES = 1_000
 
 
-def read_phases(load: Fields, mode: str, most_streams: int, most_requests: int) -> tuple[Phase, ...] | None:
+def read_phases(load: Fields, mode: str) -> tuple[Phase, ...] | None:
     """The phases of a closed or an open load, None when it has none."""
     if load.raw("phases") is None:
         return None
-    phases = tuple(_phase(fields, mode, most_streams, most_requests) for fields in load.tables("phases"))
+    phases = tuple(_phase(fields, mode) for fields in load.tables("phases"))
     if not 1 <= len(phases) <= MOST_PHASES:
         raise load.fault("phases", f"must be 1 to {MOST_PHASES} tables; remove it for a load without phases")
+    if all(phase.concurrency == 0 for phase in phases):
+        raise load.fault("phases", "every one has concurrency = 0: nobody would send; raise one of them")
     measured = [index for index, phase in enumerate(phases) if not phase.warmup]
     if not measured:
         raise load.fault("phases", "all of them warm up: nothing is measured; leave warmup out of one")
@@ -26,16 +35,16 @@ def read_phases(load: Fields, mode: str, most_streams: int, most_requests: int) 
     return phases
 
 
-def _phase(fields: Fields, mode: str, most_streams: int, most_requests: int) -> Phase:
+def _phase(fields: Fields, mode: str) -> Phase:
     other, axis = ("rate_per_s", "concurrency") if mode == "closed" else ("concurrency", "rate_per_s")
     if fields.raw(other) is not None:
         raise fields.fault(other, f'not of mode = "{mode}"; use {axis}')
     phase = Phase(
-        concurrency=fields.integer_or_none("concurrency", 0, most_streams),
-        rate_per_s=fields.number_or_none("rate_per_s", lambda x: x >= 0, "must be 0 requests/s or more"),
-        duration_s=fields.number_or_none("duration_s", lambda x: x > 0, "must be above 0 seconds"),
-        requests_per_stream=fields.integer_or_none("requests_per_stream", 1, most_requests),
-        ramp_s=fields.number_or_none("ramp_s", lambda x: x > 0, "must be above 0 seconds; or leave it out"),
+        concurrency=fields.integer_or_none("concurrency", 0, MOST_STREAMS),
+        rate_per_s=rate_or_none(fields, "rate_per_s", zero=True),
+        duration_s=seconds_or_none(fields, "duration_s"),
+        requests_per_stream=fields.integer_or_none("requests_per_stream", 1, MOST_REQUESTS_PER_STREAM),
+        ramp_s=seconds_or_none(fields, "ramp_s"),
         weights=_weights(fields),
         warmup=fields.flag("warmup", default=False),
     )
@@ -71,19 +80,21 @@ def _weights(fields: Fields) -> Mapping[str, float] | None:
     return weights
 
 
-def read_bursts(load: Fields, most_streams: int) -> tuple[Burst, ...] | None:
+def read_bursts(load: Fields) -> tuple[Burst, ...] | None:
     """The bursts on top of the load, None when there are none."""
     if load.raw("bursts") is None:
         return None
-    bursts = tuple(_burst(fields, most_streams) for fields in load.tables("bursts"))
+    bursts = tuple(_burst(fields) for fields in load.tables("bursts"))
     if not bursts:
         raise load.fault("bursts", "empty; remove it for a load without bursts")
+    if sum(burst.requests * burst.times for burst in bursts) > MOST_ARRIVALS:
+        raise load.fault("bursts", f"more than {MOST_ARRIVALS} requests; lower requests or times")
     return bursts
 
 
-def _burst(fields: Fields, most_streams: int) -> Burst:
-    at_s = fields.number_or_none("at_s", lambda x: x >= 0, "must be 0 seconds or more")
-    requests = fields.integer_or_none("requests", 1, most_streams)
+def _burst(fields: Fields) -> Burst:
+    at_s = seconds_or_none(fields, "at_s", zero=True)
+    requests = fields.integer_or_none("requests", 1, MOST_STREAMS)
     if at_s is None:
         raise fields.fault("at_s", "missing: seconds from the load's start; add at_s = 10")
     if requests is None:
@@ -91,8 +102,8 @@ def _burst(fields: Fields, most_streams: int) -> Burst:
     burst = Burst(
         at_s=at_s,
         requests=requests,
-        times=fields.integer("times", 1, 1, most_streams),
-        every_s=fields.number_or_none("every_s", lambda x: x > 0, "must be above 0 seconds"),
+        times=fields.integer("times", 1, 1, MOST_STREAMS),
+        every_s=seconds_or_none(fields, "every_s"),
         traffic=fields.text_or_none("traffic"),
     )
     fields.close()

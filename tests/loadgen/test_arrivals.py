@@ -103,7 +103,7 @@ GAMMA = [0.055742917, 0.832285852, 0.884903887, 1.187368386]
 
 def test_a_trace_is_seconds_a_line_or_json_lines(tmp_path: Path) -> None:
     plain, lines = tmp_path / "a.txt", tmp_path / "b.jsonl"
-    plain.write_text("# due seconds\n3\n\n3.5\n3.5\n10\n")
+    plain.write_text("\ufeff# due seconds\n  # of a morning\n3\n\n3.5\n3.5\n10\n", encoding="utf-8")
     lines.write_text('{"timestamp": 3}\n{"due_s": 3.5, "timestamp": 99}\n{"arrival_time": 4}\n')
     assert read_arrival_trace(plain) == (0.0, 0.5, 0.5, 7.0)
     assert read_arrival_trace(lines) == (0.0, 0.5, 1.0)
@@ -118,6 +118,8 @@ def test_a_trace_is_seconds_a_line_or_json_lines(tmp_path: Path) -> None:
         ("1\nNaN\n", "line 2 = 'NaN'"),
         ("2\n1\n", "arrival 2 (1 s) is before the last; sort them"),
         ("true\n", "line 1 = 'true'"),
+        ("-1e308\n1e308\n", "are the times in seconds?"),
+        ('{"timestamp": 0}\n{"timestamp": 3600000}\n', "spans 3.6e+06 s, more than 1000000"),
     ],
 )
 def test_a_bad_trace_is_said_in_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -127,6 +129,18 @@ def test_a_bad_trace_is_said_in_one_line(tmp_path: Path, text: str, said: str) -
         read_arrival_trace(path)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_trace_without_end_is_refused_and_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loadgen.arrival_trace.MOST_ARRIVALS", 3)
+    path = tmp_path / "due.txt"
+    path.write_text("1\n" * 4)
+    with pytest.raises(TrafficError, match="more than 3 arrivals; cut it to a part"):
+        read_arrival_trace(path)
+    with pytest.raises(TrafficError, match="line 1 = "):
+        read_arrival_trace(Path("/dev/zero"))
 
 
 def test_a_trace_that_is_not_there(tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""What a suite may ask for at most: beyond these nothing ends, or nothing fits; a slip of the finger."""
+
+from __future__ import annotations
+
+from suites.fields import Fields
+
+MOST_STREAMS = 100_000
+MOST_REQUESTS_PER_STREAM = 1_000_000
+MOST_ARRIVALS = 1_000_000
+MOST_WORKERS = 256
+MOST_PER_S = 1e6  # requests a second
+LONGEST_S = 1e6  # eleven days
+
+
+def seconds_or_none(fields: Fields, name: str, *, zero: bool = False) -> float | None:
+    """Seconds above 0 (or from 0 up, with `zero`) and at most LONGEST_S; None when absent."""
+    said = "must be 0 seconds or more" if zero else "must be above 0 seconds"
+    return fields.number_or_none(
+        name,
+        lambda value: (value > 0 or (zero and value == 0)) and value <= LONGEST_S,
+        f"{said} and at most {LONGEST_S:.0f}",
+    )
+
+
+def rate_or_none(fields: Fields, name: str, *, zero: bool = False) -> float | None:
+    """Requests a second, above 0 (or from 0 up, with `zero`) and at most MOST_PER_S; None when absent."""
+    said = "must be 0 requests/s or more" if zero else "must be above 0 requests/s"
+    return fields.number_or_none(
+        name,
+        lambda value: (value > 0 or (zero and value == 0)) and value <= MOST_PER_S,
+        f"{said} and at most {MOST_PER_S:.0f}",
+    )
