@@ -6,17 +6,19 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
-from depthgate.options import checked_url
+from depthgate.options import checked_url, json_object
 from loadgen.journal import Journal
 from loadgen.lag import client_saturated
 from loadgen.load_command import LoadSettings, run_load
 from loadgen.records import CellRecord, RequestRecord
+from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
 from suites.parse import MOST_STREAMS
+from suites.traffic import CLIENT_FIELDS
 
 INVALID = 4
 
@@ -43,7 +45,7 @@ class Loaded:
 
 def drive(args: argparse.Namespace) -> Loaded:
     """Raises UsageError, TrafficError or EngineError before the first request."""
-    settings = _settings(args)
+    settings, recount = _settings(args), _recount(args.tokenizer)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(args.records)) if args.records else None
         tick = stack.enter_context(_progress(settings.requests))
@@ -52,11 +54,25 @@ def drive(args: argparse.Namespace) -> Loaded:
         def keep(record: RequestRecord) -> None:
             if journal is not None:
                 journal.append(record)
+            if recount is not None:
+                recount.see(record)
             summary.add(record)
             tick()
 
-        cell = run_loop(lambda: run_load(settings, keep))
-    return _loaded(summary, cell, settings)
+        on_text = None if recount is None else recount.hear
+        cell = run_loop(lambda: run_load(settings, keep, on_text=on_text))
+    return _loaded(summary, cell, settings, None if recount is None else recount.result())
+
+
+def _recount(tokenizer: str | None) -> Recount | None:
+    return None if tokenizer is None else Recount(tokenizer, load_tokenizer(tokenizer))
+
+
+def _body(text: str | None) -> dict[str, object] | None:
+    body = None if text is None else json_object("--body", text)
+    for name in sorted(CLIENT_FIELDS & (body or {}).keys()):
+        raise UsageError(f"--body: {name!r} is set by the client; drop it or use the flag for it")
+    return body
 
 
 def _settings(args: argparse.Namespace) -> LoadSettings:
@@ -93,6 +109,7 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
         think=args.think_kind,
         stagger_s=args.stagger,
         workers=args.workers,
+        body=_body(args.body),
     )
 
 
@@ -151,7 +168,9 @@ def _progress(total: int) -> _Ticks:
     return _Ticks(total)
 
 
-def _loaded(summary: LoadSummary, cell: CellRecord, settings: LoadSettings) -> Loaded:
+def _loaded(
+    summary: LoadSummary, cell: CellRecord, settings: LoadSettings, recounted: Recounted | None
+) -> Loaded:
     faults, warnings = _faults(cell, settings)
     figures = summary.figures(cell) | {"invalid": list(faults), "client_limited": list(warnings)}
     lines = [f"{settings.url}: {settings.requests} requests {_pace(settings)}"]
@@ -161,7 +180,10 @@ def _loaded(summary: LoadSummary, cell: CellRecord, settings: LoadSettings) -> L
     failures = figures["failures"]
     if isinstance(failures, dict):
         lines += [f"  {count} x {' '.join(reason.split())}" for reason, count in failures.items()]
-    lines += [f"  note: {note}" for note in cell.notes]
+    notes = [*cell.notes, *([] if recounted is None else [recounted.note()])]
+    if recounted is not None:
+        figures["tokenizer"] = asdict(recounted)
+    lines += [f"  note: {note}" for note in notes]
     return Loaded(figures, "\n".join(lines), faults, warnings)
 
 

@@ -34,6 +34,7 @@ class LoadSettings:
     `prompts`: JSONL, CSV, parquet, or a text file with a prompt a line; None = made offline. `model` None:
     the only one that the server lists. `usage`, `continuous_usage`: False for a server that rejects them.
     `rate_per_s` or `trace`: an open loop (see suites.model.LoadSpec for these and for think and stagger).
+    `body`: fields added to each request's.
     """
 
     url: str
@@ -58,6 +59,7 @@ class LoadSettings:
     think: str | None = None
     stagger_s: float | None = None
     workers: int | None = None
+    body: Mapping[str, object] | None = None
 
     @property
     def scheduled(self) -> bool:
@@ -99,9 +101,11 @@ async def run_load(
     settings: LoadSettings,
     on_record: Callable[[RequestRecord], None] = _ignore,
     clock: Clock = time.perf_counter,
+    on_text: Callable[[str, str], None] | None = None,
 ) -> CellRecord:
     """The cell's record: steady state, faults, engine counters. Requests' records go to `on_record`.
 
+    `on_text(request, text)`: every whole answer, before its record.
     Raises TrafficError for the prompts, EngineError when the server cannot be asked for its model.
     """
     client = ClientSettings(
@@ -109,6 +113,8 @@ async def run_load(
         timeout_s=settings.timeout_s,
         usage=settings.usage,
         continuous_usage=settings.continuous_usage,
+        extra_body=dict(settings.body or {}),
+        keep_text=on_text is not None,
     )
     load, prompts = settings.load, SharedPrompts(settings)
     base_url = settings.url.rstrip("/").removesuffix("/v1")
@@ -121,6 +127,7 @@ async def run_load(
         on_record=on_record,
         clock=clock,
         settings=client,
+        on_text=on_text,
     )
 
 

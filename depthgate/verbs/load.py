@@ -37,6 +37,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--no-continuous-usage", action="store_true", help="for a server that refuses continuous_usage_stats"
     )
     parser.add_argument(
+        "--body", metavar="JSON", help="fields added to each request's body: '{\"top_k\": 1}'"
+    )
+    parser.add_argument(
+        "--tokenizer", metavar="T", help="count answers again: a tokenizer.json, its folder, or a hub id"
+    )
+    parser.add_argument(
         "--workers", type=int, metavar="N", help="processes that drive the streams; default: as they need"
     )
     parser.add_argument("--seed", type=int, default=0)
