@@ -58,7 +58,7 @@ class Reads:
         self._streams = streams
         self._pieces: list[bytes] = []  # raw, not looked into
         self._raw = self._looked = 0
-        self._lazy = False  # chunked, and its head has come
+        self._lazy = False  # chunked, and the first of its body was sound
         self._over = False  # no more is awaited
         self._framing = Framing()
         self._head = b""
@@ -147,7 +147,7 @@ class Reads:
     def _whole(self) -> bool:
         framing = self._framing
         self._look()
-        self._lazy = framing.chunked
+        self._lazy = framing.chunked and framing.total > 0
         if self._streams and sum(map(len, framing.pieces)) > PARSE_ABOVE:
             self._parse()
         if self._raw > MOST_BYTES and self.fault is None and not framing.over:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from loadgen.records import CellRecord, Outcome, RequestRecord, TokenSource
+from reports.chunk_tally import ChunkTally
 from reports.metrics import failed, refused
 from reports.samples import FloatArray
-from reports.tally import Tally
-from reports.token_clock import TokenClock
 
+NONE = float("nan")  # in place of a value that a request does not have: it never leaves here
 LEVELS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 MOST_REASONS = 100  # different ones that are counted
 SHOWN_REASONS = 10
@@ -36,10 +36,8 @@ class LoadSummary:
         self._reasons: Counter[str] = Counter()
         self._sources: Counter[TokenSource] = Counter()
         self._due_s, self._done_s, self._tokens = array("d"), array("d"), array("q")
-        self._ttft_s, self._tpot_s = array("d"), array("d")  # NaN where there is none: it never leaves here
-        self._itl, self._gaps = Tally(), Tally()
-        self._by_chunk = True  # every request said how many tokens a chunk held
-        self._clock = TokenClock()
+        self._ttft_s, self._tpot_s = array("d"), array("d")
+        self._chunks = ChunkTally()
 
     def add(self, record: RequestRecord) -> None:
         """The next record, in any order."""
@@ -58,6 +56,7 @@ class LoadSummary:
 
         duration = last done - first due, seconds throughout.
         """
+        self._chunks.flush()
         tokens, duration_s = self._output_tokens(), self._duration_s()
         return {
             "completed": len(self._done_s),
@@ -67,7 +66,7 @@ class LoadSummary:
             "output_tokens": tokens,
             "duration_s": duration_s,
             "output_tokens_per_s": tokens / duration_s if tokens is not None and duration_s else None,
-            "peak_output_tokens_per_s": self._clock.peak_per_s() if self._by_chunk else None,
+            "peak_output_tokens_per_s": self._chunks.tokens.peak_per_s() if self._chunks.by_chunk else None,
             "requests_per_s": len(self._done_s) / duration_s if duration_s else None,
             **self._latencies(),
             **({} if cell is None else self._steady(cell)),
@@ -76,24 +75,15 @@ class LoadSummary:
         }
 
     def _add_done(self, record: RequestRecord, done_s: float) -> None:
-        times = np.asarray(record.chunk_times_s, dtype=np.float64)
-        tokens = record.output_tokens
-        first_s = record.first_token_s
+        times, tokens, first_s = record.chunk_times_s, record.output_tokens, record.first_token_s
         self._sources[record.tokens_are] += 1
         self._due_s.append(record.due_s)
         self._done_s.append(done_s)
         self._tokens.append(-1 if tokens is None else tokens)
-        self._ttft_s.append(np.nan if first_s is None else first_s - record.due_s)
-        paced = tokens is not None and tokens > 1 and len(times)
-        self._tpot_s.append((times[-1] - times[0]) / (tokens - 1) if paced and tokens else np.nan)
-        self._gaps.add(np.diff(times))
-        if record.chunk_tokens is None:
-            self._by_chunk = False
-        elif self._by_chunk:
-            counts = np.asarray(record.chunk_tokens, dtype=np.int64)
-            self._clock.add(times, counts)
-            held = counts > 0
-            self._itl.add(np.diff(times[held]) / counts[held][1:], counts[held][1:])
+        self._ttft_s.append(NONE if first_s is None else first_s - record.due_s)
+        paced = tokens is not None and tokens > 1 and len(times) > 0
+        self._tpot_s.append((times[-1] - times[0]) / (tokens - 1) if paced and tokens else NONE)
+        self._chunks.add(times, record.chunk_tokens)
 
     def _counts(self) -> dict[str, int]:
         return {str(outcome): count for outcome, count in self._outcomes.items()}
@@ -108,10 +98,11 @@ class LoadSummary:
 
     def _latencies(self) -> dict[str, float | None]:
         due_s, done_s = np.asarray(self._due_s), np.asarray(self._done_s)
+        levels = list(LEVELS.values())
         return {
             **_named("ttft", _percentiles(np.asarray(self._ttft_s))),
-            **_named("itl", self._itl.percentiles(list(LEVELS.values())) if self._by_chunk else None),
-            **_named("chunk_gap", self._gaps.percentiles(list(LEVELS.values()))),
+            **_named("itl", self._chunks.itl.percentiles(levels) if self._chunks.by_chunk else None),
+            **_named("chunk_gap", self._chunks.gaps.percentiles(levels)),
             **_named("tpot", _percentiles(np.asarray(self._tpot_s))),
             **_named("e2e", _percentiles(done_s - due_s)),
         }
@@ -120,7 +111,8 @@ class LoadSummary:
         """Requests that began and ended inside the window, and tokens that came in it; null without one."""
         start_s, end_s = cell.window_start_s, cell.window_end_s
         inside = (np.asarray(self._due_s) >= start_s) & (np.asarray(self._done_s) <= end_s)
-        rate = self._clock.per_s(start_s, end_s) if self._by_chunk and inside.any() else None
+        known = self._chunks.by_chunk and inside.any()
+        rate = self._chunks.tokens.per_s(start_s, end_s) if known else None
         return {
             "steady_completed": int(inside.sum()),
             "steady_output_tokens_per_s": rate,

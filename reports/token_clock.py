@@ -18,11 +18,11 @@ class TokenClock:
         self._first = 0  # number of the first bin; bin b is b * BIN_S .. (b + 1) * BIN_S
 
     def add(self, times_s: FloatArray, tokens: IntArray) -> None:
-        """Chunks of a request, in order: `times_s` float64 (N,), `tokens` int64 (N,)."""
+        """Chunks: `times_s` float64 (N,), `tokens` int64 (N,)."""
         if not len(times_s):
             return
         places = np.floor(times_s / BIN_S).astype(np.int64)
-        self._make_room(int(places[0]), int(places[-1]))
+        self._make_room(int(places.min()), int(places.max()))
         np.add.at(self._bins, places - self._first, tokens)
 
     def per_s(self, start_s: float, end_s: float) -> float | None:
