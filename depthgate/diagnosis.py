@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from depthgate.exits import UsageError
 from engines.embedded.profile import apply_options, load_profile
@@ -14,9 +15,12 @@ from reproducers.configuration import ConfigFinding, EngineConfig, default_sizes
 from reproducers.contract import Reproducer
 from reproducers.registry import REPRODUCERS
 from suites.fields import Fields
-from suites.model import Arm, EngineSpec, Suite, SuiteError
+from suites.model import Arm, Suite
 
 CAPTURED_AT_MOST = 512  # tokens, vLLM's default ceiling
+MOST_SEQS = 100_000
+MOST_DEPTH = 1_000
+MOST_CAPTURED = 1_000_000  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,13 @@ def config_of_json(given: Mapping[str, object]) -> EngineConfig:
     max_cudagraph_capture_size, padding. Sizes that are not given are vLLM's defaults. SuiteError otherwise.
     """
     fields = Fields(given, "--config")
-    most = fields.integer("max_num_seqs", minimum=1, default=256)
+    most = fields.integer("max_num_seqs", minimum=1, default=256, maximum=MOST_SEQS)
     if isinstance(fields.raw("num_speculative_tokens"), list):
-        chosen = _integers(fields, "num_speculative_tokens", least=0) or ()
+        chosen = _integers(fields, "num_speculative_tokens", 0, MOST_DEPTH) or ()
     else:
-        chosen = (fields.integer("num_speculative_tokens", minimum=0, default=0),)
+        chosen = (fields.integer("num_speculative_tokens", minimum=0, default=0, maximum=MOST_DEPTH),)
     sizes = _integers(fields, "cudagraph_capture_sizes")
-    limit = fields.integer_or_none("max_cudagraph_capture_size", minimum=1)
+    limit = fields.integer_or_none("max_cudagraph_capture_size", 1, MOST_CAPTURED)
     padding = fields.flag("padding", default=True)
     fields.close()
     return EngineConfig(
@@ -82,13 +86,19 @@ def _embedded(suite: Suite) -> EngineConfig:
 
 def _vllm(suite: Suite) -> EngineConfig:
     """From the suite alone: neither the environment nor the model has to be here."""
-    options, k_max = suite.engine.options, _whole(suite.engine, "k_max", 4)
-    most, words = _whole(suite.engine, "max_num_seqs", 256), _words(options.get("args"))
-    compilation = _compilation(words)
-    sizes = _whole_numbers(compilation.get("cudagraph_capture_sizes"))
-    asked = _after(words, "--max-cudagraph-capture-size") or compilation.get("max_cudagraph_capture_size")
-    limit = int(str(asked)) if asked is not None else None
-    eager = "--enforce-eager" in words or compilation.get("cudagraph_mode") == "NONE"
+    options = Fields(suite.engine.options, f"suite {suite.name!r}", "engine.options")
+    k_max = options.integer("k_max", minimum=1, default=4, maximum=MOST_DEPTH)
+    most = options.integer("max_num_seqs", minimum=1, default=256, maximum=MOST_SEQS)
+    words = _words(options.items("args"))
+    said = _compilation(words)
+    if "--cudagraph-capture-sizes" in words:
+        said["cudagraph_capture_sizes"] = _numbers_after(words, "--cudagraph-capture-sizes")
+    if "--max-cudagraph-capture-size" in words:
+        said["max_cudagraph_capture_size"] = next(iter(_numbers_after(words, "--max-cudagraph-capture-size")))
+    graphs = Fields(said, f"suite {suite.name!r}", "engine.options.args")
+    sizes = _integers(graphs, "cudagraph_capture_sizes")
+    limit = graphs.integer_or_none("max_cudagraph_capture_size", 1, MOST_CAPTURED)
+    eager = "--enforce-eager" in words or said.get("cudagraph_mode") == "NONE"
     return EngineConfig(
         max_num_seqs=most,
         depths=_depths(suite.arms, DepthLimits(k_max, most)),
@@ -119,21 +129,14 @@ def _captured(
     )
 
 
-def _integers(fields: Fields, name: str, least: int = 1) -> tuple[int, ...] | None:
+def _integers(fields: Fields, name: str, least: int = 1, most: int = MOST_CAPTURED) -> tuple[int, ...] | None:
     items = fields.items(name)
     if items is None:
         return None
     found = tuple(item for item in items if isinstance(item, int) and not isinstance(item, bool))
-    if not items or len(found) < len(items) or min(found) < least:
-        raise fields.fault(name, f"must be a list of whole numbers from {least} up: [1, 2, 4, 8]")
+    if not items or len(found) < len(items) or not least <= min(found) <= max(found) <= most:
+        raise fields.fault(name, f"must be a list of whole numbers from {least} to {most}: [1, 2, 4, 8]")
     return found
-
-
-def _whole(spec: EngineSpec, name: str, default: int) -> int:
-    value = spec.options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise SuiteError(f"engine options: {name} = {value!r}: not a whole number")
-    return value
 
 
 def _words(args: object) -> tuple[str, ...]:
@@ -147,6 +150,12 @@ def _after(words: Sequence[str], flag: str) -> str | None:
     return words[at] if at < len(words) else None
 
 
+def _numbers_after(words: Sequence[str], flag: str) -> list[object]:
+    """The words up to the next flag, whole numbers as such: whoever reads them says what is wrong."""
+    values = takewhile(lambda word: not word.startswith("--"), words[words.index(flag) + 1 :])
+    return [int(word) if word.isascii() and word.isdigit() else word for word in values] or [""]
+
+
 def _compilation(words: Sequence[str]) -> dict[str, object]:
     text = _after(words, "--compilation-config") or _after(words, "-O")
     try:
@@ -154,7 +163,3 @@ def _compilation(words: Sequence[str]) -> dict[str, object]:
     except ValueError:
         raise UsageError(f"args: --compilation-config {text}: not JSON; mend it in the suite") from None
     return found if isinstance(found, dict) else {}
-
-
-def _whole_numbers(value: object) -> tuple[int, ...] | None:
-    return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else None

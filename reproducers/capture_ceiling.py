@@ -56,8 +56,8 @@ def check(config: EngineConfig) -> tuple[ConfigFinding, ...]:
         ConfigFinding(
             f"K={depth} with {largest} captured tokens{cut}: at most {largest // (depth + 1)} of "
             f"max_num_seqs={config.max_num_seqs} requests run in a graph",
-            f"raise max_cudagraph_capture_size to {capturable(config.max_num_seqs * (depth + 1))}, "
-            f"or lower max_num_seqs to {largest // (depth + 1)}",
+            f"raise max_cudagraph_capture_size to {capturable(config.max_num_seqs * (depth + 1))}"
+            + (f", or lower max_num_seqs to {largest // (depth + 1)}" if largest > depth else ""),
         )
         for depth in config.depths
         if config.max_num_seqs * (depth + 1) > largest

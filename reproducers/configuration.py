@@ -45,7 +45,8 @@ def default_sizes(limit: int) -> tuple[int, ...]:
 
 def capturable(tokens: int) -> int:
     """The smallest of vLLM's sizes that holds `tokens`."""
-    return next(size for size in default_sizes(tokens + 16) if size >= tokens)
+    step = 16 if tokens > 248 else 8
+    return next((size for size in (1, 2, 4, 8) if size >= tokens), -(-tokens // step) * step)
 
 
 def largest_captured(config: EngineConfig) -> int | None:

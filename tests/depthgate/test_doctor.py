@@ -8,6 +8,7 @@ import pytest
 
 from depthgate.__main__ import main
 from depthgate.diagnosis import config_of_suite
+from suites.model import SuiteError
 from suites.parse import parse_suite
 
 VLLM = {
@@ -68,6 +69,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["--max-cudagraph-capture-size=42"], 42, 40),
         (["--compilation-config", '{"max_cudagraph_capture_size": 1024}'], 1024, 1024),
         (["--compilation-config", '{"cudagraph_capture_sizes": [8, 4, 16]}'], None, 16),
+        (["--cudagraph-capture-sizes", "1", "2", "4", "--dtype", "auto"], None, 4),
     ],
 )
 def test_a_vllm_suite_without_its_environment(args: list[str], limit: int | None, captured: int) -> None:
@@ -90,8 +92,11 @@ def test_eager_has_no_graphs_to_fall_out_of() -> None:
         ((), "give a suite, or --config"),
         (("quickstart", "--config", "{}"), "one of them"),
         (("--config", '{"max_num_seq": 4}'), 'did you mean "max_num_seqs"'),
-        (("--config", '{"num_speculative_tokens": [-1]}'), "whole numbers from 0 up"),
-        (("--config", '{"cudagraph_capture_sizes": []}'), "whole numbers from 1 up"),
+        (("--config", '{"num_speculative_tokens": [-1]}'), "whole numbers from 0 to 1000"),
+        (("--config", '{"cudagraph_capture_sizes": []}'), "whole numbers from 1 to 1000000"),
+        (("--config", '{"max_num_seqs": 100000000000000}'), "must be at most 100000"),
+        (("--config", '{"num_speculative_tokens": 1000000000}'), "must be at most 1000"),
+        (("--config", '{"max_cudagraph_capture_size": 100000000000}'), "must be at most 1000000"),
         (("--config", "{"), "not JSON"),
         (("nothing-of-the-kind",), "not known"),
     ],
@@ -103,3 +108,41 @@ def test_what_cannot_be_read_is_one_line(
     assert code == 2
     assert said in found
     assert found.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"args": ["--max-cudagraph-capture-size", "abc"]},
+            "max_cudagraph_capture_size = 'abc': must be a whole",
+        ),
+        (
+            {"args": ["--max-cudagraph-capture-size"]},
+            "max_cudagraph_capture_size = '': must be a whole number",
+        ),
+        (
+            {"args": ["--cudagraph-capture-sizes", "1", "two"]},
+            "cudagraph_capture_sizes = [1, 'two']: must be",
+        ),
+        (
+            {"args": ["--compilation-config", '{"cudagraph_capture_sizes": [-3, true]}']},
+            "whole numbers from 1",
+        ),
+        ({"args": 5}, "args = 5: must be a list"),
+        ({"max_num_seqs": 0}, "max_num_seqs = 0: must be a whole number of at least 1"),
+    ],
+)
+def test_flags_of_a_suite_that_cannot_be_read_are_named(options: dict[str, object], said: str) -> None:
+    engine = {**VLLM["engine"], "options": {**VLLM["engine"]["options"], **options}}  # type: ignore[dict-item, index]
+    with pytest.raises(SuiteError) as caught:
+        config_of_suite(parse_suite({**VLLM, "engine": engine}, "test"))
+    assert said in str(caught.value)
+
+
+def test_no_batch_at_all_fits_where_one_request_has_more_tokens_than_any_graph(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, said = doctor(capsys, "--config", '{"num_speculative_tokens": 7, "cudagraph_capture_sizes": [1, 4]}')
+    assert "at most 0 of max_num_seqs=256 requests run in a graph; raise" in said
+    assert "lower max_num_seqs" not in said
