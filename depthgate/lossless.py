@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from engines.contract import Endpoint, Engine, EngineError, EngineRequest
 from engines.registry import open_engines
@@ -29,9 +30,9 @@ class Lossless:
 
 
 def prompts_of(suite: Suite, count: int) -> tuple[Prompt, ...]:
-    """The first prompts of the suite's traffic at one stream."""
+    """The first prompts of the suite's traffic at one stream; of a conversation its first turn."""
     stream = TrafficMix(suite.traffic, suite.seed).cell(CellKey(suite.baseline.name, 1, 0)).stream(0)
-    return tuple(next(stream) for _ in range(count))
+    return tuple(islice((prompt for prompt in stream if prompt.turn == 0), count))
 
 
 async def check_lossless(suite: Suite, count: int) -> Lossless:

@@ -26,7 +26,7 @@ KEY = CellKey("fixed", 2, 0)
 CLOSED = LoadSpec((2,), mode="closed", requests_per_stream=6, timeout_s=30)
 BURST = LoadSpec((2,), mode="burst", requests_per_stream=6, timeout_s=30)
 PHASED = LoadSpec((2,), timeout_s=30, phases=(Phase(requests_per_stream=2), Phase(requests_per_stream=4)))
-LOADS = {"closed": CLOSED, "burst": BURST, "phased": PHASED}
+LOADS = {"closed": CLOSED, "workers": replace(CLOSED, workers=2), "burst": BURST, "phased": PHASED}
 MIX = TrafficMix([TrafficClass("chat", max_tokens=12, turns=3)], 5)
 
 

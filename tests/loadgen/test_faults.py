@@ -40,7 +40,7 @@ pytestmark = pytest.mark.http
 KEY = CellKey("off", 3, 0)
 CLOSED = LoadSpec((3,), requests_per_stream=3, timeout_s=2.0)
 LOADS = {
-    "closed": CLOSED,
+    "workers": replace(CLOSED, workers=2),
     "burst": LoadSpec((3,), mode="burst", requests_per_stream=3, timeout_s=2.0),
     "open": LoadSpec(
         (3,), mode="open", rate_per_s=20.0, arrivals="constant", requests_per_stream=3, timeout_s=2.0
@@ -170,7 +170,7 @@ def test_every_fault_is_a_record_and_nobody_else_notices(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("name", ["reset in mid-stream", "hang before headers", "429", "cut in mid-body"])
-@pytest.mark.parametrize("load", ["burst", "open"])
+@pytest.mark.parametrize("load", LOADS)
 def test_so_it_is_under_other_loads(name: str, load: str) -> None:
     records, _ = run(now_and_then(FAULTS[name].answer), LOADS[load])
     check(records, FAULTS[name])
