@@ -112,8 +112,14 @@ def _array(pa: Any, field: Any, values: Sequence[Any]) -> Any:
 
 
 def _readers(pa: Any, schema: Any) -> dict[str, Any]:
-    """Field -> hint, of what the file has; a field that it lacks must have a default."""
+    """Field -> hint, of what the file has; a field that it lacks must have a default.
+
+    A column that is no field is refused: with one bit flipped in its name it was one.
+    """
     found = {}
+    unknown = set(schema.names) - {field.name for field in dataclasses.fields(RequestRecord)}
+    if unknown:
+        raise ValueError(f"column {min(unknown)!r} is not known: has a newer depthgate written it?")
     for field in dataclasses.fields(RequestRecord):
         hint = _hints()[field.name]
         if field.name in schema.names:

@@ -42,10 +42,11 @@ def altered(run_dir: Path, manifest: Mapping[str, object]) -> dict[str, str]:
     lines = raw.decode("utf-8", "replace").splitlines(keepends=True)
     said = {name: sha for sha, _, name in (line.rstrip("\n").partition("  ") for line in lines)}
     found = _found(run_dir)
-    if MANIFEST in said and (run_dir / MANIFEST).is_file():
+    if (run_dir / MANIFEST).is_file():
         found[MANIFEST] = _sha256(run_dir / MANIFEST)
-    if digest("".join(line for line in lines if not line.endswith(f"  {MANIFEST}\n"))) != promised:
-        if said.get(MANIFEST, found.get(MANIFEST)) != found.get(MANIFEST):
+    records = "".join(line for line in lines if not line.endswith(f"  {MANIFEST}\n"))
+    if MANIFEST not in said or digest(records) != promised:
+        if MANIFEST in said and said[MANIFEST] != found.get(MANIFEST):
             return {MANIFEST: f"{MANIFEST}: not as the run left it"}
         return {FILE: f"{FILE}: not as the run left it: the records cannot be checked"}
     names = [*said, *(name for name in found if name not in said)]
