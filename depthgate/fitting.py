@@ -6,11 +6,12 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from depthgate.exits import UsageError
+from depthgate.options import check_file
 from engines.embedded.profile import load_profile
 from governors.profile import Binding, Profile, ProfileError
 from governors.telemetry import StepRecord
@@ -29,12 +30,15 @@ FLAGS = {
 BLOCK_CLASSES = ("dflash", "dspark", "block")
 
 
+Journal = tuple[StepRecord, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Journals of one run folder or file. `known`: what its manifest says of the binding."""
 
     path: Path
-    journals: tuple[tuple[StepRecord, ...], ...]
+    journals: tuple[Journal, ...]
     known: dict[str, str]
     is_model: bool | None
 
@@ -44,12 +48,16 @@ def fit(args: argparse.Namespace) -> int:
     if args.out.suffix not in (".toml", ".json"):
         raise UsageError(f"--out {args.out}: end it in .toml or .json")
     for flag, path in (("--out", args.out), ("--page", args.page)):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"{flag} {path}: no such folder; make it first")
+        if path is not None:
+            check_file(flag, path)
+    if args.page is not None and args.page.resolve() == args.out.resolve():
+        raise UsageError(
+            f"--page {args.page}: would overwrite the profile of --out; give it a name of its own"
+        )
     sources = [source_of(path, args.arm) for path in args.sources]
     binding = binding_of(sources, args)
     is_model = _is_model(sources)
-    journals = [journal for source in sources for journal in source.journals]
+    journals = distinct(journal for source in sources for journal in source.journals)
     try:
         found = fit_steps(journals, block_drafter=binding.drafter_class in BLOCK_CLASSES)
     except StepFitError as error:
@@ -65,6 +73,19 @@ def fit(args: argparse.Namespace) -> int:
     return 0
 
 
+def distinct(journals: Iterable[Journal]) -> list[Journal]:
+    """Each once: steps given twice would be fitted and held out, and their intervals too narrow."""
+    found: list[Journal] = []
+    for journal in journals:
+        if journal in found:
+            print(
+                f"fit: {len(journal)} steps are the same as those before them; counted once", file=sys.stderr
+            )
+        else:
+            found.append(journal)
+    return found
+
+
 def source_of(path: Path, arms: Sequence[str]) -> Source:
     """UsageError: nothing there, an empty or cut journal, values that cannot be."""
     if not path.is_dir():
@@ -78,7 +99,7 @@ def source_of(path: Path, arms: Sequence[str]) -> Source:
     return Source(path, tuple(map(_journal, chosen)), _known(run), run.manifest.get("is_model") is True)
 
 
-def _journal(path: Path) -> tuple[StepRecord, ...]:
+def _journal(path: Path) -> Journal:
     if not path.is_file():
         raise UsageError(f"{path}: no such file; give a run folder or a JSONL file of step records")
     records, torn = read_steps(path)

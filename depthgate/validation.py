@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from depthgate.exits import UsageError
+from depthgate.options import check_file
 from engines.embedded.schema import nearest
 from engines.embedded.validation.table import load_table, table_names
 from engines.embedded.validation.validate import Prediction, Validated, validate_table
@@ -22,9 +23,9 @@ def validate(args: argparse.Namespace) -> int:
     unknown = [name for name in args.tables if name not in table_names()]
     if unknown:
         raise UsageError(f"table {unknown[0]!r}: no such table; {nearest(unknown[0], table_names())}")
-    if args.page is not None and not args.page.parent.is_dir():
-        raise UsageError(f"--page {args.page}: no such folder; make it first")
-    found = [_one(name) for name in args.tables or table_names()]
+    if args.page is not None:
+        check_file("--page", args.page)
+    found = [_one(name) for name in dict.fromkeys(args.tables) or table_names()]
     total = errors_of(cell for each in found for cell in each.predictions)
     if args.json:
         print(json.dumps(summary(found, total, cells=args.cells), indent=1))

@@ -39,7 +39,7 @@ def plausible_cell(record: CellRecord) -> bool:
 
 
 def plausible_step(record: StepRecord) -> bool:
-    """A step that does not end before it starts, and counts of a step."""
+    """A step that does not end before it starts, and counts of a step: no part above its whole."""
     counts = (
         record.step,
         record.batch,
@@ -49,9 +49,13 @@ def plausible_step(record: StepRecord) -> bool:
         record.verified,
         record.accepted,
         record.emitted,
+        *record.reached_by_position,
+        *record.accepted_by_position,
     )
     ordered = -LONGEST_S < record.start_s <= record.end_s < LONGEST_S  # NaN is in no order
-    return ordered and 0 <= min(counts) <= max(counts) < MOST
+    free, total = record.kv_blocks_free or 0, record.kv_blocks_total
+    fits = free >= 0 and (total is None or free <= total < MOST)
+    return ordered and fits and 0 <= min(counts) <= max(counts) < MOST
 
 
 def _in_order(times_s: Iterable[float | None]) -> bool:

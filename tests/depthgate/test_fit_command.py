@@ -162,3 +162,43 @@ def test_an_arm_that_is_not_there(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "run", MODELLED)
     words = refusal("fit", str(run), "--arm", "nope", "--out", str(tmp_path / "p.toml"))
     assert "no step records of nope; there are: fixed" in words
+
+
+def test_a_page_in_the_profile_s_place_is_refused(tmp_path: Path) -> None:
+    steps, out = journal(tmp_path / "steps.jsonl"), tmp_path / "p.toml"
+    page = tmp_path / ".." / tmp_path.name / "p.toml"
+    said = refusal("fit", str(steps), *BINDING, "--out", str(out), "--page", str(page))
+    assert "would overwrite the profile" in said
+    assert not out.exists()
+    assert "is a folder; name a file" in refusal(
+        "fit", str(steps), *BINDING, "--out", str(out), "--page", str(tmp_path)
+    )
+
+
+def test_steps_given_twice_count_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise what is held out of one copy is fitted in the other."""
+    steps, found = journal(tmp_path / "steps.jsonl"), []
+    copy = journal(tmp_path / "copy.jsonl")
+    for sources in ([steps], [steps, copy, steps]):
+        main(["fit", *map(str, sources), *BINDING, "--out", str(tmp_path / "p.json"), "--json"])
+        said = capsys.readouterr()
+        found.append(json.loads(said.out))
+    assert found[0] == found[1]
+    assert said.err.count("counted once") == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kv_blocks_free": 9, "kv_blocks_total": 8},
+        {"kv_blocks_free": -1},
+        {"reached_by_position": (-5, 3)},
+        {"accepted_by_position": (-3, 1)},
+    ],
+)
+def test_impossible_counts_are_refused(tmp_path: Path, wrong: Mapping[str, object]) -> None:
+    path = tmp_path / "steps.jsonl"
+    with Journal(path) as file:
+        for step in virtual_steps():
+            file.append(replace(step, **wrong))  # type: ignore[arg-type]
+    assert "counts that cannot be" in refusal("fit", str(path), *BINDING, "--out", str(tmp_path / "p.toml"))

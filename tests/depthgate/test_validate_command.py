@@ -30,6 +30,11 @@ def test_a_missed_bar_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None
     assert "MISSED: median <= 6 %" in capsys.readouterr().out
 
 
+def test_a_table_named_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["validate", "gb10-qwen3.5-122b", "gb10-qwen3.5-122b", "--json"])
+    assert json.loads(capsys.readouterr().out)["cells"] == 3
+
+
 def test_page(tmp_path: Path) -> None:
     path = tmp_path / "v.html"
     main(["validate", "strix-27b-q4", "--page", str(path)])
@@ -37,6 +42,7 @@ def test_page(tmp_path: Path) -> None:
 
 
 def test_bad_input(tmp_path: Path) -> None:
+    assert "is a folder; name a file" in refusal("validate", "strix-27b-q4", "--page", str(tmp_path))
     assert "table 'strix-27b': no such table; did you mean" in refusal("validate", "strix-27b")
     words = refusal("validate", "strix-27b-q4", "--page", str(tmp_path / "no" / "v.html"))
     assert "no such folder; make it first" in words
