@@ -1,7 +1,7 @@
 """The load generator as a ratio to reference clients: what it reads, what it costs, how far off it is.
 
 Two references: 30 lines of epoll that read and decode (against the server of bench_client.py), and the C++
-client of shared/kit, against the kit's mock server whose every chunk is logged; skipped where there is no kit.
+client of shared/kit, against the kit's mock server, which logs every chunk; skipped where there is no kit.
 docs/load-accuracy.md has the figures and the bars.
 """
 
@@ -103,7 +103,7 @@ def test_against_the_kit(case: str, note: Note, tmp_path: Path) -> None:
         pytest.skip("needs shared/kit and g++: the mock server and the C++ client are built from it")
     rows = tmp_path / "rows.csv"
     environment = os.environ | {"DEPTHGATE": str(Path(sys.executable).with_name("depthgate"))}
-    command = [sys.executable, KIT / "measure.py", "ref,depthgate", "--case", case, "--out", rows]
+    command = [sys.executable, str(KIT / "measure.py"), "ref,depthgate", "--case", case, "--out", str(rows)]
     subprocess.run(command, check=True, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL)
     with rows.open(newline="") as file:
         floor, own = csv.DictReader(file)
