@@ -1,12 +1,17 @@
-"""Conversations from data sets: a hub id or a local JSONL, parquet or CSV file, read through `datasets`."""
+"""Conversations from data sets: hub ids and local parquet, CSV and JSON through `datasets`; JSONL by line.
+
+JSONL needs no `datasets` and no cache, and its rows may differ in shape, which Arrow's tables do not allow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import orjson
 
 from loadgen.known_sets import KNOWN_SETS, KnownSet
 from loadgen.rows import Row, at_path, user_turns
@@ -17,6 +22,7 @@ from suites.model import TrafficClass
 BUILDERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 KNOWN_COLUMNS = ("question", "prompt", "turns", "conversations", "messages", "instruction", "text")
 BATCH = 1000  # rows read at once
+Batch = Mapping[str, Sequence[Any]]  # of each column, one cell a row
 
 
 def set_rows(item: TrafficClass, seed: int) -> list[Row]:
@@ -56,7 +62,7 @@ def _hub_rows(item: TrafficClass, name: str, seed: int) -> list[Row]:
         return datasets.load_dataset(name, config, split=item.split, **more, **_streaming(item))
 
     mend = 'use source = "file:PATH" with a local copy, or source = "offline"'
-    return _quietly(item, lambda datasets: _taken(item, load(datasets), seed), mend)
+    return _quietly(item, lambda datasets: _taken(item, _batches(item, load(datasets)), seed), mend)
 
 
 def _file_rows(item: TrafficClass, path: Path, seed: int) -> list[Row]:
@@ -70,11 +76,14 @@ def _file_rows(item: TrafficClass, path: Path, seed: int) -> list[Row]:
             f"{item.source}: no such file (looked in {path.absolute().parent}); check the path"
         )
 
+    if path.suffix.lower() == ".jsonl":
+        return _taken(item, _lines(item, path), seed)
+
     def load(datasets: Any) -> Any:
         return datasets.load_dataset(builder, data_files=str(path), split="train", **_streaming(item))
 
     mend = f"check that it is whole and a {builder} file"
-    return _quietly(item, lambda datasets: _taken(item, load(datasets), seed), mend)
+    return _quietly(item, lambda datasets: _taken(item, _batches(item, load(datasets)), seed), mend)
 
 
 def _streaming(item: TrafficClass) -> dict[str, bool]:
@@ -101,10 +110,36 @@ def _quietly(item: TrafficClass, read: Callable[[Any], list[Row]], mend: str) ->
             datasets.enable_progress_bars()
 
 
-def _taken(item: TrafficClass, table: Any, seed: int) -> list[Row]:
-    """`table`: a Dataset, or an IterableDataset, of which no more than a batch and what is kept is held."""
-    batches = table.iter(min(BATCH, item.rows or BATCH))
-    first: dict[str, Any] = next(batches, {})
+def _batches(item: TrafficClass, table: Any) -> Iterator[Batch]:
+    """Of a Dataset, or of an IterableDataset: then no more than a batch and what is kept is held."""
+    return iter(table.iter(min(BATCH, item.rows or BATCH)))
+
+
+def _lines(item: TrafficClass, path: Path) -> Iterator[Batch]:
+    """A batch of one for each line of a JSONL file."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield {name: [value] for name, value in _object(item, number, line).items()}
+    except OSError as error:
+        raise TrafficError(f"{item.source}: cannot be read ({error.strerror}); check the path") from None
+
+
+def _object(item: TrafficClass, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise TrafficError(f"{item.source}: line {number} is not JSON ({error}); mend or drop it") from None
+    if not isinstance(row, dict):
+        raise TrafficError(f'{item.source}: line {number} is no object; write {{"prompt": "..."}}')
+    return row
+
+
+def _taken(item: TrafficClass, batches: Iterator[Batch], seed: int) -> list[Row]:
+    first = next(batches, None)
+    if first is None:
+        raise TrafficError(f"{item.source}: has no rows; name another file or split")
     column, *path = _path(item, first)
     found = _rows(item, column, path, chain([first], batches))
     if item.sample == "reservoir" and item.rows is not None:
@@ -138,12 +173,12 @@ def _reservoir(rows: Iterator[Row], size: int, rng: Random) -> list[Row]:
     return kept
 
 
-def _rows(item: TrafficClass, column: str, path: Sequence[str], batches: Iterable[Any]) -> Iterator[Row]:
+def _rows(item: TrafficClass, column: str, path: Sequence[str], batches: Iterable[Batch]) -> Iterator[Row]:
     limits = item.max_tokens_column
     for batch in batches:
         for number, cell in enumerate(batch.get(column, ())):
             if turns := user_turns(at_path(cell, path)):
-                yield Row(turns, None if limits is None else _limit(item, batch[limits][number]))
+                yield Row(turns, None if limits is None else _limit(item, batch.get(limits, [None])[number]))
 
 
 def _limit(item: TrafficClass, value: object) -> int:

@@ -13,11 +13,10 @@ import orjson
 from engines.contract import Endpoint, EngineError
 from loadgen.cell import drive_cell
 from loadgen.client import Client, ClientSettings
-from loadgen.hub import BUILDERS, file_prompts, find_column
+from loadgen.hub import BUILDERS, file_prompts
 from loadgen.offline_prompts import GENERATORS
 from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, RequestRecord
-from loadgen.rows import first_words
 from loadgen.share import ALL, Share
 from loadgen.traffic import Prompt, TrafficError, TrafficMix
 from loadgen.transcript import excerpt
@@ -171,35 +170,20 @@ def _from_file(settings: LoadSettings) -> Iterator[Prompt]:
 
 
 def read_prompts(path: Path, column: str | None = None) -> list[str]:
-    """A prompt a row or a line. JSONL and text need no `datasets`; parquet, CSV and JSON go through it.
+    """A prompt a row of JSONL, JSON, CSV or parquet, or a line of any other file.
 
     Raises TrafficError: no such file, no such column, no text in it.
     """
-    if path.suffix.lower() in BUILDERS and path.suffix.lower() != ".jsonl":
+    if path.suffix.lower() in BUILDERS:
         return file_prompts(path, column)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TrafficError(f"prompts {path}: cannot be read ({error}); check the path") from None
-    texts = _of_jsonl(path, lines, column) if path.suffix.lower() == ".jsonl" else map(str.strip, lines)
-    prompts = [text for text in texts if text]
+    prompts = [text for text in map(str.strip, lines) if text]
     if not prompts:
         raise TrafficError(f"prompts {path}: holds no text; give a prompt a line")
     return prompts
-
-
-def _of_jsonl(path: Path, lines: list[str], column: str | None) -> Iterator[str]:
-    source = f"prompts {path}"
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise TrafficError(f"{source}: line {number} is not JSON ({error}); mend or drop it") from None
-        if not isinstance(row, dict):
-            raise TrafficError(f'{source}: line {number} is no object; write {{"prompt": "..."}}')
-        yield first_words(row[find_column(source, row, column)])
 
 
 async def only_model(base_url: str, clock: Clock = time.perf_counter) -> str:

@@ -95,6 +95,35 @@ def test_the_shapes_of_known_sets(tmp_path: Path, suffix: str, shape: dict[str, 
     assert of_file(write(tmp_path / f"set.{suffix}", [shape])) == [Row(("hi", "and?"))]
 
 
+def test_rows_of_a_jsonl_file_may_differ_in_shape(tmp_path: Path) -> None:
+    parts = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
+    rows: list[dict[str, Any]] = [
+        {"messages": MESSAGES},
+        {"other": 1},
+        {"messages": "plain"},
+        {"messages": parts},
+    ]
+    path = write(tmp_path / "set.jsonl", rows)
+    assert of_file(path) == [Row(("hi", "and?")), Row(("plain",)), Row(("a",))]
+    with pytest.raises(TrafficError, match="column 'n' holds None: must be a whole number"):
+        of_file(write(path, [{"prompt": "a", "n": 3}, {"prompt": "b"}]), max_tokens_column="n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{oops\n", "line 1 is not JSON"),
+        ('{"prompt": "a"}\n\n[1]\n', "line 3 is no object"),
+        ("", "has no rows"),
+    ],
+)
+def test_a_jsonl_file_that_is_none(tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(content)
+    with pytest.raises(TrafficError, match=said):
+        of_file(path)
+
+
 def test_a_dotted_column_reaches_into_nested_fields(tmp_path: Path) -> None:
     path = write(tmp_path / "set.jsonl", [{"data": {"chat": MESSAGES}, "a.b": "own name"}])
     assert of_file(path, column="data.chat") == [Row(("hi", "and?"))]
