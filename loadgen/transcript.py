@@ -65,6 +65,7 @@ class TranscriptReader:
         self._ids: list[int | None] = []
         self._usage_total: int | None = None
         self._prompt_tokens: int | None = None
+        self._odd_usage: str | None = None  # the first that contradicts itself: none of it is believed
 
     def feed(self, piece: bytes) -> None:
         for kind, data, end in self._parser.feed(piece):
@@ -81,13 +82,17 @@ class TranscriptReader:
             chunk_ends=chunks.ends,
             chunk_tokens=chunks.tokens,
             output_tokens=output,
-            prompt_tokens=self._prompt_tokens,
+            prompt_tokens=None if self._odd_usage else self._prompt_tokens,
             tokens_are=chunks.source,
             events=self._events,
             terminated=terminated,
             fault=self._fault,
-            notes=_contradictions(chunks, usage, max_tokens) if terminated else (),
+            notes=self._notes(chunks, usage, max_tokens) if terminated else (),
         )
+
+    def _notes(self, chunks: _Chunks, usage: int | None, max_tokens: int | None) -> tuple[str, ...]:
+        odd = () if self._odd_usage is None else (self._odd_usage,)
+        return (*odd, *_contradictions(chunks, usage, max_tokens))
 
     def _event(self, kind: bytes, data: bytes, end: int) -> None:
         if self._terminated or self._fault is not None:
@@ -128,19 +133,24 @@ class TranscriptReader:
         so_far = _count(usage.get("completion_tokens"))
         if so_far is not None:
             self._usage_total = so_far
-        prompt = _count(usage.get("prompt_tokens"))
+        prompt, total = _count(usage.get("prompt_tokens")), _count(usage.get("total_tokens"))
         if prompt is not None:
             self._prompt_tokens = prompt
+        if total is not None and prompt is not None and so_far is not None and prompt + so_far != total:
+            said = f"usage contradicts itself: {prompt} prompt and {so_far} completion tokens, {total} in all"
+            self._odd_usage = self._odd_usage or said
         return so_far
 
     def _usage(self) -> int | None:
         """The last total; a 0 beside delivered text is a server that does not count."""
+        if self._odd_usage is not None:
+            return None
         return None if self._usage_total == 0 and any(self._has_text) else self._usage_total
 
     def _chunks(self) -> _Chunks:
         """Which chunks delivered, and how many tokens each: only known once all of them are seen."""
         counted = [so_far for so_far, text in zip(self._so_far, self._has_text, strict=True) if text]
-        if counted and None not in counted:
+        if counted and None not in counted and self._odd_usage is None:
             steps = _rises(self._so_far)
             if sum(steps) > 0 and min(steps) >= 0:
                 kept = [i for i, step in enumerate(steps) if step > 0 or self._has_text[i]]

@@ -167,6 +167,7 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     said = list(dict.fromkeys(note for cell in pool.repeats.values() for note in cell.record.notes))
     for cell in pool.repeats.values():
         said += phase_note(phase_figures(cell.requests, cell.record))
+    said += _contradicting([record for cell in pool.repeats.values() for record in measured(cell.requests)])
     spans = [token_spans(cell.requests, cell.record, suite.load.mode) for cell in pool.repeats.values()]
     said += dict.fromkeys(span.note for span in spans if span is not None and span.note)
     if len(pool.repeats) == 1:
@@ -180,6 +181,15 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     if most is not None and peak > most:
         said.append(f"{peak} requests were in flight at once, more than the load's {most}")
     return tuple(said)
+
+
+def _contradicting(done: Sequence[RequestRecord]) -> list[str]:
+    """An answer that came whole and contradicts itself counts, and a reader should know."""
+    reasons = [record.why for record in done if record.why]
+    if not reasons:
+        return []
+    first = " ".join(reasons[0].split())[:200]
+    return [f"{len(reasons)} of {len(done)} answers contradict themselves; the first: {first}"]
 
 
 def samples_needed(metric: str) -> int:

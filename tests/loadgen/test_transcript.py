@@ -138,6 +138,31 @@ def test_a_falling_total_is_not_trusted_by_chunk() -> None:
     assert (answer.chunk_tokens, answer.output_tokens) == (None, 6)
 
 
+def with_total(completion: int, total_tokens: int, **fields: Any) -> str:
+    usage = {"prompt_tokens": 11, "completion_tokens": completion, "total_tokens": total_tokens}
+    return event({"choices": [{"index": 0, "delta": fields}], "usage": usage})
+
+
+def test_a_usage_that_contradicts_itself_gives_no_count() -> None:
+    """No ITL and no throughput of it: which of the three numbers is wrong is not ours to guess."""
+    answer = read(with_total(2, 13, content="a") + with_total(4, 25, content="b") + DONE)
+    assert (answer.chunk_tokens, answer.output_tokens, answer.prompt_tokens) == (None, None, None)
+    assert answer.tokens_are is TokenSource.UNKNOWN
+    assert answer.notes == ("usage contradicts itself: 11 prompt and 4 completion tokens, 25 in all",)
+    assert len(answer.chunk_ends) == 2
+    agreed = read(with_total(2, 13, content="a") + with_total(4, 15, content="b") + DONE)
+    assert (agreed.chunk_tokens, agreed.output_tokens, agreed.notes) == ((2, 2), 4, ())
+
+
+def test_token_ids_count_where_usage_contradicts_itself() -> None:
+    usage = {"prompt_tokens": 11, "completion_tokens": 9, "total_tokens": 3}
+    last = event({"choices": [], "usage": usage})
+    answer = read(delta(ids=[1, 2], content="a") + delta(ids=[3], content="b") + last + DONE)
+    assert (answer.chunk_tokens, answer.output_tokens) == ((2, 1), 3)
+    assert answer.tokens_are is TokenSource.TOKEN_IDS
+    assert answer.notes == ("usage contradicts itself: 11 prompt and 9 completion tokens, 3 in all",)
+
+
 def test_an_accepted_block_that_crosses_max_tokens_is_noted() -> None:
     answer = read(delta(3, content="a") + delta(6, content="b") + total(8) + DONE, max_tokens=6)
     assert answer.notes == (

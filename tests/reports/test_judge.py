@@ -368,3 +368,13 @@ def test_precedence(rulings: str, partial: tuple[str, ...], expected: Ruling) ->
         BudgetVerdict("a", 1, "tokens_per_s", "ratio >= 1", interval, letters[name], "") for name in rulings
     ]
     assert overall(verdicts, partial) is expected
+
+
+def test_answers_that_contradict_themselves_are_said(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", suite(points=(2,)), FAST)
+    records = burst("fast", 2, 0, 8.0)
+    odd = replace(records[0], why="usage says 9 tokens, the chunks carried 10")
+    write_lines(run / "requests/fast.c2.r0.jsonl", [odd, records[1]])
+    (fast,) = (cell for cell in _judged(run).cells if cell.arm == "fast")
+    said = "1 of 6 answers contradict themselves; the first: usage says 9 tokens, the chunks carried 10"
+    assert said in fast.notes
