@@ -21,6 +21,7 @@ from suites.parse import MOST_STREAMS
 from suites.traffic import CLIENT_FIELDS
 
 INVALID = 4
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,20 @@ class Loaded:
     """`figures`: the flat object of --json. `faults`: why the figures cannot be trusted; empty = they can.
 
     `warnings`: why they are the client's limit rather than the server's (docs/decisions/0013).
+    `interrupted`: they are of what had ended by then.
     """
 
     figures: dict[str, object]
     text: str
     faults: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    interrupted: bool = False
 
     @property
     def exit_code(self) -> int:
-        """4 invalid, 1 when a request failed or was refused, else 0."""
+        """130 interrupted, 4 invalid, 1 when a request failed or was refused, else 0."""
+        if self.interrupted:
+            return INTERRUPTED
         if self.faults:
             return INVALID
         return 1 if self.figures["failed"] or self.figures["refused"] else 0
@@ -60,7 +65,10 @@ def drive(args: argparse.Namespace) -> Loaded:
             tick()
 
         on_text = None if recount is None else recount.hear
-        cell = run_loop(lambda: run_load(settings, keep, on_text=on_text))
+        try:
+            cell = run_loop(lambda: run_load(settings, keep, on_text=on_text))
+        except KeyboardInterrupt:
+            cell = None
     return _loaded(summary, cell, settings, None if recount is None else recount.result())
 
 
@@ -169,10 +177,13 @@ def _progress(total: int) -> _Ticks:
 
 
 def _loaded(
-    summary: LoadSummary, cell: CellRecord, settings: LoadSettings, recounted: Recounted | None
+    summary: LoadSummary, cell: CellRecord | None, settings: LoadSettings, recounted: Recounted | None
 ) -> Loaded:
-    faults, warnings = _faults(cell, settings)
+    """`cell` None: the load was interrupted and has no summary of its own."""
+    faults, warnings = _faults(cell, settings) if cell else ((), ())
     figures = summary.figures(cell) | {"invalid": list(faults), "client_limited": list(warnings)}
+    if cell is None:
+        figures["interrupted"] = True
     lines = [f"{settings.url}: {settings.requests} requests {_pace(settings)}"]
     for name, value in figures.items():
         if not isinstance(value, dict | list):
@@ -180,11 +191,11 @@ def _loaded(
     failures = figures["failures"]
     if isinstance(failures, dict):
         lines += [f"  {count} x {' '.join(reason.split())}" for reason, count in failures.items()]
-    notes = [*cell.notes, *([] if recounted is None else [recounted.note()])]
+    notes = [*(cell.notes if cell else ()), *([] if recounted is None else [recounted.note()])]
     if recounted is not None:
         figures["tokenizer"] = asdict(recounted)
     lines += [f"  note: {note}" for note in notes]
-    return Loaded(figures, "\n".join(lines), faults, warnings)
+    return Loaded(figures, "\n".join(lines), faults, warnings, interrupted=cell is None)
 
 
 def _pace(settings: LoadSettings) -> str:

@@ -86,6 +86,8 @@ def main(args: argparse.Namespace) -> int:
         print(f"depthgate: the client was the limit: {warning}", file=sys.stderr)
     for fault in result.faults:
         print(f"depthgate: invalid: {fault}", file=sys.stderr)
+    if result.interrupted:
+        print("depthgate: interrupted; the figures are of what had ended", file=sys.stderr)
     if to_file is not None:
         to_file.write_text(json.dumps(result.figures, indent=1, allow_nan=False) + "\n")
     return result.exit_code
