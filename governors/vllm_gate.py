@@ -18,7 +18,7 @@ from governors.vllm_journal import StepJournal
 from governors.vllm_observation import StepReader, apply_windows
 from governors.vllm_outcome import OutcomeReader, StepCourse
 from governors.vllm_seat import Seat, described, seat_governor
-from governors.vllm_settings import Settings, read_profile
+from governors.vllm_settings import Settings, read_profile, read_switch
 from governors.vllm_timing import STEPS_KEPT, WorkerReport
 
 Say = Callable[[str], None]
@@ -97,11 +97,12 @@ class Gate:
         name, options = asked.get("governor"), asked.get("options", {})
         if not isinstance(name, str | None) or not isinstance(options, Mapping):
             raise GovernorError(f"governor={name!r}, options={options!r}: give a name or null, and an object")
+        telemetry = read_switch(asked, "telemetry", self.telemetry)
         profile = read_profile(asked["profile"]) if "profile" in asked else self._settings.profile
         sitter = seat_governor(name, options, profile, self._facts, self._settings.unarmed_depth)
         if "steps" in asked:
             self.journal.switch(None if asked["steps"] is None else Path(str(asked["steps"])))
-        self.telemetry = bool(asked.get("telemetry", self.telemetry))
+        self.telemetry = telemetry
         self.seat.replace(sitter)
         return described(sitter)
 
@@ -137,7 +138,7 @@ class Gate:
         self._depth_in_force = chosen
 
     def _receive(self, scheduler: Any, output: Any, result: Any) -> StepCourse | None:
-        course = next((c for c in self._courses if c.step.output is output), None)
+        course = self._course_of(output)
         if course is None:
             return None
         course.verified = self._outcomes.book(course.step, result, scheduler.finished_req_ids)
@@ -145,6 +146,22 @@ class Gate:
         if report is not None:
             self._take(report, course)
         return course
+
+    def _course_of(self, output: Any) -> StepCourse | None:
+        """Outputs come in the order of their steps: a step before it that still waits for its own lost it to
+        a fault, and would keep all later ones from being closed."""
+        lost = False
+        for course in self._courses:
+            if course.step.output is output:
+                if lost:
+                    self._courses = deque(
+                        each
+                        for each in self._courses
+                        if each.end_s is not None or each.number >= course.number
+                    )
+                return course
+            lost = lost or course.end_s is None
+        return None
 
     def _take(self, report: WorkerReport, course: StepCourse) -> None:
         course.drafted, course.graph_mode = report.drafted, GraphMode(report.graph_mode)

@@ -62,9 +62,9 @@ def read_settings(environ: Mapping[str, str], additional_config: object = None) 
         profile=read_profile(given.get("profile")),
         steps=_path(given, "steps"),
         control=_path(given, "control"),
-        untried_vllm=_switch(given, "untried_vllm", False),
-        telemetry=_switch(given, "telemetry", True),
-        unarmed_depth=_switch(given, "unarmed_depth", False),
+        untried_vllm=read_switch(given, "untried_vllm", False),
+        telemetry=read_switch(given, "telemetry", True),
+        unarmed_depth=read_switch(given, "unarmed_depth", False),
     )
 
 
@@ -123,7 +123,8 @@ def _options(value: object) -> Mapping[str, object]:
     return dict(value)
 
 
-def _switch(given: Mapping[str, object], key: str, default: bool) -> bool:
+def read_switch(given: Mapping[str, object], key: str, default: bool) -> bool:
+    """true or false, 1 or 0; GovernorError for anything else."""
     value = given.get(key, default)
     if isinstance(value, bool):
         return value

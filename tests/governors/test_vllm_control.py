@@ -76,6 +76,7 @@ def test_a_change_is_followed_once_and_answered(tmp_path: Path) -> None:
         ({"id": 3, "governor": "off"}, "fixed with depth=0"),
         ({"id": 3, "governor": "dspark", "profile": "/nowhere"}, "give the JSON file of a profile"),
         ({"id": 3, "governor": None, "steps": "/nowhere/steps"}, "No such file"),
+        ({"id": 3, "governor": None, "telemetry": "off"}, "telemetry='off': give 1 or 0"),
     ],
 )
 def test_what_cannot_be_followed_changes_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from governors.contract import DepthDecision, DepthLimits, Reason, StepObservati
 from governors.vllm_engine import VllmFacts
 from governors.vllm_gate import UNSEEN, Gate
 from governors.vllm_hooks import REPORT
+from governors.vllm_outcome import OutcomeReader
 from governors.vllm_seat import Sitter
 from governors.vllm_settings import Settings
 from tests.governors.vllm_fakes import FakeRequest, FakeWorker, drive, governed_fake, truth
@@ -226,6 +228,29 @@ def test_a_fault_of_the_gate_itself_is_counted_and_survived(monkeypatch: pytest.
     assert all(len(request.output) == request.max_tokens for request in asked)
     assert gate.seat.faults > 0
     assert "ZeroDivisionError" in said[0]
+
+
+@SYNC
+@pytest.mark.parametrize("seam", [(OutcomeReader, "book"), (Gate, "_deliver")], ids=["receive", "deliver"])
+def test_a_step_whose_output_is_lost_does_not_hold_up_those_after_it(
+    asynchronous: bool, seam: tuple[type, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, name = seam
+    whole, calls = getattr(owner, name), count()
+
+    def fails_once(*args: Any) -> Any:
+        if next(calls) == 4:
+            raise ValueError("once")
+        return whole(*args)
+
+    monkeypatch.setattr(owner, name, fails_once)
+    path, recording = tmp_path / "steps.jsonl", Recording(ragged)
+    _, gate, said, steps = run(asynchronous, Settings(steps=path), recording)
+    written = rows(path)
+    assert len(recording.outcomes) == len(written) == steps - 1
+    assert [row["step"] for row in written] == [step for step in range(steps) if step != 4]
+    assert [row["note"] for row in written if "note" in row] == said
+    assert (gate.seat.faults, written[-1]["faults"]) == (1, 1)
 
 
 def test_durations_and_graph_mode_come_from_the_worker(tmp_path: Path) -> None:
