@@ -5,7 +5,9 @@ JSONL needs no `datasets` and no cache, and its rows may differ in shape, which 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -95,17 +97,31 @@ def _quietly(item: TrafficClass, read: Callable[[Any], list[Row]], mend: str) ->
         import datasets
     except ImportError:
         raise TrafficError(f"{item.source}: needs the package datasets; install depthgate[bench]") from None
-    bars = datasets.utils.logging.is_progress_bar_enabled()
-    datasets.disable_progress_bars()
     try:
-        return read(datasets)
+        with _silence(datasets):
+            return read(datasets)
     except TrafficError:
         raise
     except (
         Exception
     ) as error:  # datasets, pyarrow and the hub client raise many kinds; all mean the same here
         raise TrafficError(f"{item.source}: cannot be read ({excerpt(error)}); {mend}") from error
+
+
+@contextmanager
+def _silence(datasets: Any) -> Iterator[None]:
+    """No progress bars, and no line for each of the hub client's retries: one error says it all."""
+    bars = datasets.utils.logging.is_progress_bar_enabled()
+    loggers = [logging.getLogger(name) for name in ("huggingface_hub", "datasets")]
+    levels = [logger.level for logger in loggers]
+    datasets.disable_progress_bars()
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
     finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         if bars:
             datasets.enable_progress_bars()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -235,10 +236,16 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_a_hub_that_cannot_be_reached_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, streaming: bool | None
 ) -> None:
-    """At once, or with the first row of a stream."""
+    """At once, or with the first row of a stream; in one line, without the hub client's own."""
     import datasets
 
+    said: list[logging.LogRecord] = []
+    listener = logging.Handler()
+    monkeypatch.setattr(listener, "emit", said.append)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub.utils"), "handlers", [listener])
+
     def refuse(*_: object, **__: object) -> Any:
+        logging.getLogger("huggingface_hub.utils").warning("Retrying in 1s [Retry 1/5].")
         raise ConnectionError("Couldn't reach 'openai/gsm8k' on the Hub")
         yield
 
@@ -251,6 +258,7 @@ def test_a_hub_that_cannot_be_reached_says_what_to_do(
     ) as e:
         of_hub("openai/gsm8k", rows=5, streaming=streaming)
     assert "\n" not in str(e.value)
+    assert said == []
 
 
 @pytest.mark.parametrize(
