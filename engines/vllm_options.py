@@ -11,6 +11,20 @@ from engines.contract import EngineError
 from suites.fields import Fields
 from suites.model import EngineSpec
 
+MOST_DEPTH = 1_000
+MOST_SEQS = 100_000
+# Flags that the launcher sets itself, since it and the arms rely on them; the field that says them instead.
+OWN_FLAGS = {
+    "--host": "nothing: servers listen on 127.0.0.1",
+    "--port": "port = 8000",
+    "--model": "engine.model",
+    "--max-num-seqs": "max_num_seqs = 256",
+    "--served-model-name": "nothing: the model goes by its own name",
+    "--speculative-config": "drafter, method, k_max and speculative",
+    "--scheduler-cls": "asynchronous = true or false",
+    "--async-scheduling": "asynchronous = true",
+    "--no-async-scheduling": "asynchronous = false",
+}
 PYTHON_VARIABLE = "DEPTHGATE_VLLM_PYTHON"
 DEFAULT_PYTHON = ".venv-vllm/bin/python"
 CHECKOUT = Path(__file__).parents[1]
@@ -69,18 +83,18 @@ def read_options(spec: EngineSpec) -> VllmOptions:
         python=python,
         drafter=drafter and _model("options.drafter", drafter),
         method=fields.text_or("method", "draft_model"),
-        k_max=fields.integer("k_max", minimum=1, default=4),
-        speculative=fields.options("speculative"),
+        k_max=fields.integer("k_max", minimum=1, default=4, maximum=MOST_DEPTH),
+        speculative=_speculative(fields),
         governor_profile=None if profile is None else _file("governor_profile", profile),
-        max_num_seqs=fields.integer("max_num_seqs", minimum=1, default=256),
+        max_num_seqs=fields.integer("max_num_seqs", minimum=1, default=256, maximum=MOST_SEQS),
         share_armed=fields.flag("share_armed", default=False),
         asynchronous=None if fields.raw("asynchronous") is None else fields.flag("asynchronous", False),
         fresh=fields.flag("fresh", default=False),
         servers=fields.integer("servers", minimum=1, default=1),
         untried=fields.flag("untried", default=False),
-        args=_texts(fields, "args"),
+        args=_arguments(fields),
         env=_environment(fields),
-        port=fields.integer_or_none("port", minimum=1),
+        port=fields.integer_or_none("port", minimum=1, maximum=65_535),
         start_s=fields.number("start_s", lambda x: x > 0, "must be above 0 seconds", 900.0),
     )
     fields.close()
@@ -130,11 +144,24 @@ def _file(field_name: str, name: str) -> Path:
     return path
 
 
-def _texts(fields: Fields, name: str) -> tuple[str, ...]:
-    items = fields.items(name) or []
-    if not all(isinstance(item, str) for item in items):
-        raise fields.fault(name, 'must be a list of words in quotes: ["--dtype", "float32"]')
-    return tuple(str(item) for item in items)
+def _arguments(fields: Fields) -> tuple[str, ...]:
+    words = [item for item in fields.items("args") or [] if isinstance(item, str)]
+    if len(words) != len(fields.items("args") or []):
+        raise fields.fault("args", 'must be a list of words in quotes: ["--dtype", "float32"]')
+    for word in words:
+        flag = word.partition("=")[0].replace("_", "-")
+        if flag in OWN_FLAGS:
+            raise fields.fault("args", f"{flag} is set by depthgate; remove it and use {OWN_FLAGS[flag]}")
+    return tuple(words)
+
+
+def _speculative(fields: Fields) -> dict[str, object]:
+    """Without what an arm says: its K, and the schedule that arms it."""
+    given = fields.options("speculative")
+    for name in ("num_speculative_tokens", "num_speculative_tokens_per_batch_size"):
+        if name in given:
+            raise fields.fault("speculative", f"{name} is what the arms say; remove it and use k_max")
+    return given
 
 
 def _environment(fields: Fields) -> dict[str, str]:

@@ -30,6 +30,12 @@ def test_options_are_typed_and_paths_found(tmp_path: Path) -> None:
         ({"args": [1]}, r"must be a list of words in quotes"),
         ({"env": {"A": 1}}, r"every value must be in quotes"),
         ({"start_s": 0}, r"must be above 0 seconds"),
+        ({"port": 70_000}, r"options.port = 70000: must be at most 65535"),
+        ({"k_max": 10**9, "max_num_seqs": 10**10}, r"must be at most 1000"),
+        ({"args": ["--port", "9"]}, r"--port is set by depthgate; remove it and use port = 8000"),
+        ({"args": ["--max_num_seqs=2"]}, r"--max-num-seqs is set by depthgate"),
+        ({"args": ["--served-model-name", "x"]}, r"the model goes by its own name"),
+        ({"speculative": {"num_speculative_tokens": 9}}, r"is what the arms say; remove it and use k_max"),
     ],
 )
 def test_faults_name_field_value_and_mend(tmp_path: Path, given: dict[str, Any], words: str) -> None:
