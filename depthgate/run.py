@@ -81,6 +81,7 @@ def first_manifest(plan: RunPlan) -> dict[str, object]:
         "run": plan.run_dir.name,
         "suite": dict(plan.canonical),
         "suite_sha256": plan.sha256,
+        "rows_sha256": plan.mix.rows_sha256(),
         "seal": dict(plan.seal),
         "overrides": list(plan.overrides),
         "reproducer": plan.reproducer,

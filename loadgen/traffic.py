@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
@@ -59,6 +60,11 @@ class TrafficMix:
         self._classes = tuple(classes)
         self._seed = seed
         self._rows = [_rows(item, seed) for item in classes]
+
+    def rows_sha256(self) -> dict[str, str]:
+        """Of each class with a hub or file source: over the rows that it takes, in order."""
+        named = zip(self._classes, self._rows, strict=True)
+        return {item.name: _sha256(rows) for item, rows in named if rows is not None}
 
     def cell(self, key: CellKey) -> CellPrompts:
         """The prompts of one cell: they depend on seed, repeat and concurrency, never on the arm (pairs)."""
@@ -150,6 +156,13 @@ def _shuffled(rows: Sequence[Row], rng: Random) -> list[Row]:
         other = int(rng.random() * (last + 1))
         order[last], order[other] = order[other], order[last]
     return order
+
+
+def _sha256(rows: Sequence[Row]) -> str:
+    made = hashlib.sha256()
+    for row in rows:
+        made.update(repr((row.turns, row.max_tokens)).encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
 
 
 def _rows(item: TrafficClass, seed: int) -> Sequence[Row] | None:

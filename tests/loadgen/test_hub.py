@@ -70,6 +70,16 @@ def test_a_mix_uses_every_prompt_of_a_file_before_it_repeats_one(tmp_path: Path)
     assert first != [row["question"] for row in ROWS]
 
 
+def test_the_rows_of_a_set_have_a_digest_of_their_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.jsonl", ROWS)
+    mixes = [TrafficMix([TrafficClass("a", source=f"file:{path}"), TrafficClass("chat")], n) for n in (0, 1)]
+    assert mixes[0].rows_sha256() == mixes[1].rows_sha256()
+    assert mixes[0].rows_sha256().keys() == {"a"}
+    write(path, [*ROWS[:-1], {"question": "other"}])
+    other = TrafficMix([TrafficClass("a", source=f"file:{path}")], 0)
+    assert other.rows_sha256() != mixes[0].rows_sha256()
+
+
 SHAREGPT = [
     {"from": "human", "value": "hi"},
     {"from": "gpt", "value": "ho"},
