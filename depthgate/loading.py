@@ -69,7 +69,7 @@ def drive(args: argparse.Namespace) -> Loaded:
             cell = run_loop(lambda: run_load(settings, keep, on_text=on_text))
         except KeyboardInterrupt:
             cell = None
-    return _loaded(summary, cell, settings, None if recount is None else recount.result())
+    return summed_up(summary, cell, settings, None if recount is None else recount.result())
 
 
 def _recount(tokenizer: str | None) -> Recount | None:
@@ -176,10 +176,13 @@ def _progress(total: int) -> _Ticks:
     return _Ticks(total)
 
 
-def _loaded(
-    summary: LoadSummary, cell: CellRecord | None, settings: LoadSettings, recounted: Recounted | None
+def summed_up(
+    summary: LoadSummary,
+    cell: CellRecord | None,
+    settings: LoadSettings,
+    recounted: Recounted | None = None,
 ) -> Loaded:
-    """`cell` None: the load was interrupted and has no summary of its own."""
+    """Figures, text and rulings of a load. `cell` None: the load was interrupted and has no summary of its own."""
     faults, warnings = _faults(cell, settings) if cell else ((), ())
     figures = summary.figures(cell) | {"invalid": list(faults), "client_limited": list(warnings)}
     if cell is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from loadgen.lag import LoopLag, client_faults
+from loadgen.lag import LoopLag, client_faults, client_saturated, core_faults, send_faults
 
 
 def test_a_loop_that_keeps_up_has_no_faults() -> None:
@@ -37,3 +37,21 @@ def test_probes_measure_how_late_the_loop_woke() -> None:
     worst_s = asyncio.run(run())
     assert worst_s is not None
     assert worst_s >= 0.03 - 1e-12
+
+
+def test_a_loop_without_time_to_spare_was_saturated() -> None:
+    assert core_faults(0.99, 0.99) == ()  # too short to say
+    assert core_faults(9.4, 10.0) == ()
+    (fault,) = core_faults(9.7, 10.0)
+    assert fault.startswith("the load generator was saturated: it used 97% of a core; spread the load")
+    assert client_saturated(fault)
+
+
+def test_requests_that_leave_late_were_not_the_load_that_was_asked_for() -> None:
+    assert send_faults([]) == ()
+    assert send_faults([0.0] * 95 + [1.0] * 5) == ()  # p95 lies between the two groups, at 0.05 s
+    (fault,) = send_faults([0.0] * 90 + [0.2] * 10)
+    assert fault.startswith(
+        "the load generator was saturated: requests left 200 ms after they were due at p95"
+    )
+    assert not client_saturated("the load generator stalled for 1.00 s of 2.00 s; is the machine shared?")
