@@ -182,7 +182,7 @@ def summed_up(
     settings: LoadSettings,
     recounted: Recounted | None = None,
 ) -> Loaded:
-    """Figures, text and rulings of a load. `cell` None: the load was interrupted and has no summary of its own."""
+    """Figures, text and rulings of a load. `cell` None: it was interrupted and has no summary of its own."""
     faults, warnings = _faults(cell, settings) if cell else ((), ())
     figures = summary.figures(cell) | {"invalid": list(faults), "client_limited": list(warnings)}
     if cell is None:
