@@ -145,7 +145,7 @@ class Merged:
 
     def _notes(self) -> Iterator[str]:
         """On clocks first. Rounded up, so that cells which are alike say the same."""
-        ours = [said for said in self._said if not said["offset_s"]]
+        ours = [said for said in self._said if not said["offset_s"] and said["lost_s"] is None]
         if ours:
             error_ms = _rounded_up(max(said["error_s"] for said in ours) * 1e3)
             yield f"{len(ours)} locust workers by this machine's clock, within {error_ms} ms"

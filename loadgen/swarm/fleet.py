@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -90,6 +91,8 @@ async def open_fleet(settings: FleetSettings, run_dir: Path, say: Say) -> AsyncI
     """
     if find_spec("locust") is None:
         raise SwarmError("--load locust: locust is not installed here; pip install 'depthgate[bench]'")
+    for flag, port in (("--master-port", _port(settings)), ("--web", settings.web_port or 0)):
+        refuse_busy_port(flag, settings.bind, port)
     logs = run_dir / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     processes = Processes()
@@ -108,6 +111,18 @@ async def open_fleet(settings: FleetSettings, run_dir: Path, say: Say) -> AsyncI
             yield link
         finally:
             await processes.stop()
+
+
+def refuse_busy_port(flag: str, bind: str, port: int) -> None:
+    """SwarmError when somebody listens there; 0 is always free."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("" if bind == "*" else bind, port))
+        except OSError as error:
+            raise SwarmError(
+                f"{flag} {port} on {bind}: {error.strerror}; is another locust up? Name a free port"
+            ) from None
 
 
 class Processes:

@@ -33,10 +33,6 @@ MOST_CONNECTIONS = 65_536
 READ_BYTES = 1 << 16
 
 
-class Cancelled(BaseException):
-    """Thrown into a user's greenlet when its cell is over; BaseException, as asyncio's is."""
-
-
 class _Plain(ConnectionPool):
     """Connections that a server may be about to close are not used again."""
 
@@ -109,7 +105,7 @@ class StreamClient:
         except gevent.Timeout as timeout:
             ending = Ending(End.DEADLINE, f"no end within {self._settings.timeout_s:g} s")
             cancelled = None if timeout is deadline else timeout
-        except (gevent.GreenletExit, Cancelled) as error:
+        except gevent.GreenletExit as error:
             ending, cancelled = Ending(End.CANCEL), error
         except WireError as error:
             ending = Ending(End.FAULT, str(error))

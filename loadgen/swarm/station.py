@@ -15,7 +15,7 @@ import gevent.queue
 
 from loadgen.records import RequestRecord
 from loadgen.request import ClientSettings
-from loadgen.swarm.http import Cancelled, StreamClient
+from loadgen.swarm.http import StreamClient
 from loadgen.swarm.ledger import Ledger
 from loadgen.swarm.orders import (
     BURST,
@@ -60,25 +60,26 @@ class Station:
         self.warnings: list[str] = []  # of locust's own, about this process
 
     def serve(self) -> None:
-        """One stream. Raises GreenletExit when locust stops the user."""
-        me = gevent.getcurrent()
+        """One stream, in a greenlet beside the user's: locust loses sight of a user that is thrown at.
+
+        Raises GreenletExit when locust stops the user, and what the stream failed with.
+        """
+        cell, stream = self._jobs.get()
+        driving = gevent.spawn(cell.streams.drive, stream)
+        self._driving.add(driving)
         try:
-            cell, stream = self._jobs.get()
-            self._driving.add(me)
-            try:
-                cell.streams.drive(stream)
-            except gevent.GreenletExit:
-                cell.faults.append(f"locust stopped the user of stream {stream} in mid-cell")
-                raise
-            except Exception as error:
-                cell.faults.append(f"failed in stream {stream}: {type(error).__name__}: {error}")
-                self.cancel()  # others may wait for this stream's burst
-                raise
-            finally:
-                self._driving.discard(me)
-                cell.stream_ended()
-        except Cancelled:
-            return
+            driving.get()
+        except gevent.GreenletExit:
+            cell.faults.append(f"was made to stop the user of stream {stream} in mid-cell")
+            driving.kill()
+            raise
+        except Exception as error:
+            cell.faults.append(f"failed in stream {stream}: {type(error).__name__}: {error}")
+            self.cancel()  # others may wait for this stream's burst
+            raise
+        finally:
+            self._driving.discard(driving)
+            cell.stream_ended()
 
     def ping(self, data: Mapping[str, Any]) -> None:
         self._send(PONG, {"number": data["number"], "answered_s": CLOCK()})
@@ -107,7 +108,7 @@ class Station:
     def cancel(self) -> None:
         """Ends the cell under way; requests under way are kept as cancelled."""
         for greenlet in tuple(self._driving):
-            gevent.kill(greenlet, Cancelled, block=False)
+            greenlet.kill(block=False)
         while not self._jobs.empty():
             cell, _ = self._jobs.get()
             cell.stream_ended()
