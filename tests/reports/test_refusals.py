@@ -11,7 +11,9 @@ from loadgen.records import Outcome, RequestRecord
 from reports.judgement import Interval
 from reports.load_summary import LoadSummary
 from reports.table import _cell_remarks
+from reports.throughput import token_spans
 from tests.reports.fake_runs import cell
+from tests.reports.hand_made import cell as window_of
 from tests.reports.hand_made import failure, request
 
 COUNTS = {"failed", "refused", "cancelled", "failures"}
@@ -54,6 +56,21 @@ def test_tokens_of_an_answer_that_is_not_done_count_nowhere(outcome: Outcome) ->
     assert {k: v for k, v in mixed.items() if k not in COUNTS} == {
         k: v for k, v in plain.items() if k not in COUNTS
     }
+
+
+@pytest.mark.parametrize("mode", ["burst", "closed", "open"])
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.TRUNCATED])
+def test_throughput_is_that_of_whole_answers(mode: str, outcome: Outcome) -> None:
+    """What a request that failed had brought by then is not throughput."""
+    half = [request(due_s=n, times_s=(n + 1.25, n + 1.5), tokens=(1, 3), outcome=outcome) for n in range(8)]
+    half = [replace(record, done_s=None) for record in half]
+    window = window_of(0.0, 40.0)
+    plain = token_spans(done(40), window, mode)
+    mixed = token_spans([*done(40), *half, *refusals(5, outcome)[1:]], window, mode)
+    assert plain is not None
+    assert mixed is not None
+    assert plain.tokens_per_s == mixed.tokens_per_s
+    assert plain.tokens.sum() == mixed.tokens.sum()
 
 
 def test_both_rates_stand_below_the_table() -> None:
