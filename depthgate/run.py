@@ -45,10 +45,12 @@ def execute(plan: RunPlan, progress: Progress) -> Path:
         with MachineSampler(plan.run_dir / "machine.jsonl"), Journal(plan.run_dir / "cells.jsonl") as cells:
             run = Run(plan, progress, manifest, cells)
             _CLOCKS[plan.clock](run)
-    except BaseException:
+    except BaseException as error:
         end_session(manifest)
         with suppress(JournalError):  # the error on its way out is the one to hear about
             write_manifest(plan.run_dir, manifest)
+        if isinstance(error, JournalError):
+            raise JournalError(f"{error}; then: depthgate run --resume {plan.run_dir}") from error
         raise
     _finish(plan, manifest)
     return plan.run_dir

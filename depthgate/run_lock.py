@@ -20,12 +20,12 @@ def run_lock(run_dir: Path) -> Iterator[None]:
     A file system without locks locks nothing.
     """
     path = run_dir / FILE
-    with path.open("a+") as file:
+    with path.open("a+b", buffering=0) as file:  # nothing is left to be written when it closes
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise _held(run_dir, file.read().strip()) from None
+            raise _held(run_dir, file.read().decode().strip()) from None
         except OSError:
             yield
             return
@@ -33,8 +33,7 @@ def run_lock(run_dir: Path) -> Iterator[None]:
             raise _held(run_dir, "")
         with suppress(OSError):  # a full disk keeps no pid; the lock holds
             file.truncate(0)
-            file.write(f"{os.getpid()}\n")
-            file.flush()
+            file.write(f"{os.getpid()}\n".encode())
         try:
             yield
         finally:
