@@ -51,9 +51,14 @@ class OffsetEstimate:
         self._pings.append(ping)
 
     def at(self, now_s: float) -> ClockOffset | None:
-        """None before the first ping. An offset that is not told from 0 is 0: one machine, one clock."""
+        """None before the first ping. An offset that is not told from 0 is taken for 0 (one machine, one
+
+        clock), and then adds to the error.
+        """
         if not self._pings:
             return None
         best = min(self._pings, key=lambda ping: ping.error_s(now_s))
-        error_s = best.error_s(now_s)
-        return ClockOffset(0.0 if abs(best.offset_s) <= error_s else best.offset_s, error_s)
+        offset_s, error_s = best.offset_s, best.error_s(now_s)
+        if abs(offset_s) <= error_s:
+            return ClockOffset(0.0, error_s + abs(offset_s))
+        return ClockOffset(offset_s, error_s)
