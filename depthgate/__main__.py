@@ -89,10 +89,11 @@ def _exit_code(error: Exception) -> int | None:
     from loadgen.journal import JournalError
     from loadgen.swarm.fleet import SwarmError, SwarmLost
     from loadgen.traffic import TrafficError
+    from loadgen.workers import WorkerError
     from reports.run_folder import RunFolderError
     from suites.model import SuiteError
 
-    if isinstance(error, JournalError | SwarmLost):
+    if isinstance(error, JournalError | SwarmLost | WorkerError):
         return MACHINE_AT_FAULT
     of_loads = (SuiteError, SwarmError, TraceError, TrafficError)
     named = (EngineError, GovernorError, ProfileError, RunFolderError, *of_loads)

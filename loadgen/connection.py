@@ -59,7 +59,6 @@ class SocketConnection(_Exchanging):
         self._socket = sock
         self._stamps = stamps
         self._receive = sock.recvmsg
-        self._sent_s = 0.0
         stamps.ask(sock)
         loop.add_reader(sock.fileno(), self._ready)
 

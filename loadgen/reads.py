@@ -15,7 +15,7 @@ from loadgen.transcript import Transcript, TranscriptReader
 
 Clock = Callable[[], float]
 
-PARSE_ABOVE = 1 << 20  # bytes of one stream kept unparsed at most
+PARSE_ABOVE = 1 << 18  # bytes of one stream kept unparsed at most
 MOST_BYTES = 1 << 26  # of one answer, some 200,000 tokens: a server that never stops must not fill the memory
 HEAD = 4096  # bytes of a body kept for an error's words
 BLANK = b"\r\n\r\n"  # what the last read of a chunked answer ends with

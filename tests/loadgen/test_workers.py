@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from loadgen import workers
 from loadgen.cell import drive_cell
 from loadgen.load_command import LoadSettings, SharedPrompts, run_load
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
@@ -125,6 +126,12 @@ def test_cancelling_reaches_the_workers_and_their_requests_are_records() -> None
 
     asyncio.run(inside())
     assert [record.outcome for record in records] == [Outcome.CANCELLED] * 5
+
+
+def test_a_worker_that_cannot_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "START", "raise SystemExit(3)")
+    with pytest.raises(workers.WorkerError, match=r"worker \d of 2 did not start; .* or use workers = 1"):
+        drive(GOOD, replace(LOAD, workers=2))
 
 
 @pytest.mark.http
