@@ -1,7 +1,8 @@
 """Turns finished exchanges into records beside the load: parsing waits while streams are busy.
 
-Records come when the loop has time, at the latest when BACKLOG_BYTES of answers wait or the load ends. Until
-then answers are kept as they came, so that a loop that is flat out reads and sends, and does nothing else.
+Records come when the loop has time, at the latest when BACKLOG_BYTES of answers wait, one has waited for
+BACKLOG_S (what `kill -9` may lose) or the load ends. Until then answers are kept as they came, so that a loop
+that is flat out reads and sends, and does nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ BUSY_S = 0.0002  # of others' work in one turn of the loop: streams are busy
 REST_S = 0.002  # until the next look at a busy loop,
 RESTS = 250  # so many times
 BACKLOG = 4096  # exchanges that may wait unparsed, and
-BACKLOG_BYTES = 1 << 26  # bytes of them; beyond either each one is parsed at once
+BACKLOG_BYTES = 1 << 26  # bytes of them, and
+BACKLOG_S = 0.8  # that the oldest of them waits; beyond any of these each one is parsed at once
 
 
 class Scribe:
@@ -34,7 +36,7 @@ class Scribe:
     def __init__(self, on_record: Callable[[RequestRecord], None], clock: Clock) -> None:
         self._on_record = on_record
         self._clock = clock
-        self._waiting: deque[tuple[Ask, Exchange]] = deque()
+        self._waiting: deque[tuple[float, Ask, Exchange]] = deque()  # since when
         self._waiting_bytes = 0
         self._more = asyncio.Event()
         self._broken = False
@@ -44,12 +46,12 @@ class Scribe:
         self.lengths = AskedLengths()
 
     def put(self, ask: Ask, exchange: Exchange) -> None:
-        self._waiting.append((ask, exchange))
+        self._waiting.append((self._clock(), ask, exchange))
         self._waiting_bytes += exchange.reads.raw_bytes
         self._more.set()
         if exchange.reads.asked_s is not None:
             self.send_delays_s.append(exchange.reads.asked_s - exchange.due_s)
-        while len(self._waiting) > BACKLOG or self._waiting_bytes > BACKLOG_BYTES:
+        while len(self._waiting) > BACKLOG or self._waiting_bytes > BACKLOG_BYTES or self._is_late():
             self._write_one()
 
     @asynccontextmanager
@@ -74,9 +76,14 @@ class Scribe:
                 await self._pause()
                 self._write_some()
 
+    def _is_late(self) -> bool:
+        return bool(self._waiting) and self._clock() - self._waiting[0][0] > BACKLOG_S
+
     async def _pause(self) -> None:
         """Until a turn of the loop leaves time, or long enough: records come while a load runs."""
         for _ in range(RESTS):
+            if self._is_late():
+                return await asyncio.sleep(0)
             began_s = self._clock()
             await asyncio.sleep(0)
             if self._clock() - began_s < BUSY_S:
@@ -92,7 +99,7 @@ class Scribe:
                 return
 
     def _write_one(self) -> None:
-        ask, exchange = self._waiting.popleft()
+        _, ask, exchange = self._waiting.popleft()
         self._waiting_bytes -= exchange.reads.raw_bytes
         record = record_of(ask, exchange)
         self.outcomes[record.outcome] += 1

@@ -76,3 +76,37 @@ def test_a_backlog_is_bounded_by_number_and_by_bytes(
     for number in range(7):
         scribe.put(ask(number), exchange())
     assert len(records) == 5
+
+
+def test_a_backlog_is_bounded_by_age() -> None:
+    """What `kill -9` may lose: at a busy moment no record waits for longer than BACKLOG_S."""
+    now_s = 0.0
+    records: list[RequestRecord] = []
+    scribe = Scribe(records.append, lambda: now_s)
+    for number in range(21):
+        now_s = number / 10
+        scribe.put(ask(number), exchange())
+        waits = number - len(records)
+        assert waits / 10 <= module.BACKLOG_S
+    assert len(records) == 12
+
+
+def test_a_busy_loop_is_interrupted_for_what_is_late() -> None:
+    now_s = 0.0
+    records: list[RequestRecord] = []
+
+    async def load() -> list[int]:
+        nonlocal now_s
+        scribe = Scribe(records.append, lambda: now_s)
+        counts = []
+        async with scribe.writing():
+            scribe.put(ask(0), exchange())
+            for now_s in (0.0, 0.4, 0.9):
+                for _ in range(5):
+                    now_s += 0.001  # others' work in every turn
+                    await asyncio.sleep(0)
+                    time.sleep(0.003)  # noqa: ASYNC251
+                counts.append(len(records))
+        return counts
+
+    assert asyncio.run(load()) == [0, 0, 1]
