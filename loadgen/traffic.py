@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
@@ -98,6 +99,8 @@ class CellPrompts:
         shares = [weights.get(item.name, 0.0) for item in classes]
         self._edges = [edge / sum(shares) for edge in accumulate(shares)]
         self._rows = [None if known is None else _shuffled(known, rng) for known in rows]
+        self._ranks = array("q")  # of each conversation among those of its class
+        self._counts = [0] * len(classes)
 
     def stream(self, index: int) -> Iterator[Prompt]:
         for turn in count():
@@ -109,12 +112,23 @@ class CellPrompts:
             weights = {item.name: item.weight for item in self._classes}
         return CellPrompts(self._classes, self._all_rows, f"{self.name}/{name}", streams, weights)
 
-    def _conversation(self, number: int) -> Iterator[Prompt]:
+    def _class(self, number: int) -> int:
         """Classes follow a low-discrepancy sequence: short runs of requests hold the mix too."""
         place = (self._phase + number * GOLDEN) % 1.0
-        at = next((i for i, edge in enumerate(self._edges) if place < edge), len(self._edges) - 1)
+        return next((i for i, edge in enumerate(self._edges) if place < edge), len(self._edges) - 1)
+
+    def _rank(self, number: int) -> int:
+        """How many conversations of the same class the cell has before this one."""
+        for known in range(len(self._ranks), number + 1):
+            at = self._class(known)
+            self._ranks.append(self._counts[at])
+            self._counts[at] += 1
+        return self._ranks[number]
+
+    def _conversation(self, number: int) -> Iterator[Prompt]:
+        at = self._class(number)
         item, rows, name = self._classes[at], self._rows[at], f"{self.name}/{number}"
-        row = None if rows is None else rows[number % len(rows)]
+        row = None if rows is None else rows[self._rank(number) % len(rows)]
         turns = (item.turns or 1) if row is None else min(item.turns or 1, len(row.turns))
         rng = Random(name)
         lengths = Random(f"{name}/lengths") if varies(item) else rng

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,18 @@ def test_a_mix_uses_every_prompt_of_a_file_before_it_repeats_one(tmp_path: Path)
     first = [prompt.text for prompt in islice(mix.cell(CellKey("a", 1, 0)).stream(0), 5)]
     assert sorted(first) == [row["question"] for row in ROWS]
     assert first != [row["question"] for row in ROWS]
+
+
+def test_in_a_mix_too_no_row_comes_twice_before_all_have_come(tmp_path: Path) -> None:
+    """A prompt that comes again is in the server's prefix cache. Streams take theirs in any order."""
+    path = numbered(tmp_path, 40)
+    classes = [TrafficClass(name, weight, source=f"file:{path}") for name, weight in (("a", 1.0), ("b", 2.5))]
+    cell = TrafficMix(classes, 3).cell(CellKey("off", 4, 0))
+    prompts = [prompt for index in (3, 0, 2, 1) for prompt in islice(cell.stream(index), 35)]
+    for name, requests in (("a", 40), ("b", 100)):
+        times = Counter(prompt.text for prompt in prompts if prompt.traffic_class == name)
+        assert times.total() == requests
+        assert set(times.values()) <= {requests // 40, -(-requests // 40)}
 
 
 def test_the_rows_of_a_set_have_a_digest_of_their_own(tmp_path: Path) -> None:
