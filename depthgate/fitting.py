@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from depthgate.exits import UsageError
-from depthgate.options import check_file
+from depthgate.output_file import check_file, write_file
 from engines.embedded.profile import load_profile
 from governors.profile import Binding, Profile, ProfileError
 from governors.telemetry import StepRecord
@@ -64,11 +64,11 @@ def fit(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     profile = profile_of(found, binding, _words(sources), is_model=is_model)
     text = toml_text(profile, found) if args.out.suffix == ".toml" else _json_text(profile)
-    args.out.write_text(text, encoding="utf-8")
+    write_file("--out", args.out, text)
     if args.page is not None:
         from reports.residuals_page import residuals_page
 
-        args.page.write_text(residuals_page(found, profile), encoding="utf-8", errors="replace")
+        write_file("--page", args.page, residuals_page(found, profile))
     print(json.dumps(summary(found, args.out), indent=1) if args.json else "\n".join(lines(found, args.out)))
     return 0
 

@@ -38,6 +38,11 @@ class Overrides:
 
     def apply(self, suite: Suite) -> Suite:
         """The suite as it will run."""
+        if self.profile and (self.url or self.started or self.arm_urls):
+            raise UsageError(
+                f"--profile {self.profile}: is of the embedded engine, and --engine or --arm names another; "
+                "drop one of the two"
+            )
         suite = on_profile(self.control.change(suite) if self.control else suite, self.profile)
         if self.started is not None:
             suite = on_engine(suite, self.started)

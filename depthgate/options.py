@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from depthgate.exits import UsageError
@@ -22,16 +20,6 @@ def json_object(flag: str, text: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise UsageError(f"{flag} {text}: a {type(value).__name__}; write an object, '{{\"name\": value}}'")
     return value
-
-
-def check_file(flag: str, path: Path) -> None:
-    """UsageError before any work when a file cannot be made at `path`."""
-    if not path.parent.is_dir():
-        raise UsageError(f"{flag} {path}: no such folder; make it first")
-    if path.is_dir():
-        raise UsageError(f"{flag} {path}: is a folder; name a file in it")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"{flag} {path}: cannot write there; give a place that you own")
 
 
 def arm_urls(pairs: Sequence[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from depthgate.engine_choice import engine_choice
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
 from depthgate.machine import describe_machine
+from depthgate.output_file import check_file, write_file
 from depthgate.profiling import ProfilingPlan, measure
 from governors.profile import Profile
 from reports.step_costs import LEAST_STEPS, Fitted, TooFewSteps
@@ -23,13 +24,12 @@ def write_profiles(args: argparse.Namespace) -> int:
     for words in contexts:
         plan = plan_of(args, words)
         path = args.out if len(contexts) == 1 else args.out.with_stem(f"{args.out.stem}-context{words}")
-        if not path.parent.is_dir():
-            raise UsageError(f"--out {path}: no such folder; make it first")
+        check_file("--out", path)
         try:
             fitted = run_loop(lambda plan=plan: measure(plan, _say))  # type: ignore[misc]
         except TooFewSteps as error:
             raise UsageError(str(error)) from error
-        path.write_text(json.dumps(fitted.profile.to_mapping(), indent=1) + "\n", encoding="utf-8")
+        write_file("--out", path, json.dumps(fitted.profile.to_mapping(), indent=1) + "\n")
         show(fitted, path)
     return 0
 

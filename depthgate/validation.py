@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from depthgate.exits import UsageError
-from depthgate.options import check_file
+from depthgate.output_file import check_file, write_file
 from engines.embedded.schema import nearest
 from engines.embedded.validation.table import load_table, table_names
 from engines.embedded.validation.validate import Prediction, Validated, validate_table
@@ -38,7 +38,7 @@ def validate(args: argparse.Namespace) -> int:
             TablePart(each.table.name, each.table.header.title, _plain(each), each.predictions)
             for each in found
         ]
-        args.page.write_text(validation_page(parts), encoding="utf-8", errors="replace")
+        write_file("--page", args.page, validation_page(parts))
         print(f"page: {args.page}", file=sys.stderr)
     return 0 if all(total.met) else MISSED
 

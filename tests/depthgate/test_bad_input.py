@@ -65,6 +65,23 @@ def test_unknown_profile_names_the_nearest() -> None:
     assert "gb10-qwen3.5-122b-mtp" in said
 
 
+@pytest.mark.parametrize(
+    "other", [["--engine", "http://127.0.0.1:1"], ["--arm", "off=http://127.0.0.1:1"], ["--engine", "vllm"]]
+)
+def test_a_profile_beside_another_engine_is_refused(other: list[str], tmp_path: Path) -> None:
+    """It would not be run on, and the suite's drafter class would no longer be held against the server's."""
+    said = refusal(
+        "reproduce",
+        "threshold-collapse",
+        "--profile",
+        "gb10-qwen3.5-122b-mtp",
+        *other,
+        "--out",
+        str(tmp_path),
+    )
+    assert "is of the embedded engine, and --engine or --arm names another" in said
+
+
 def test_unknown_governor_names_the_nearest(tmp_path: Path) -> None:
     said = run(suite(tmp_path, old='governor = "fixed"', new='governor = "fixd"'), tmp_path)
     assert "fixd" in said
