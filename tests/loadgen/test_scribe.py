@@ -37,7 +37,7 @@ def test_records_come_in_order_while_the_loop_is_idle() -> None:
         async with scribe.writing():
             for number in range(5):
                 scribe.put(ask(number), exchange())
-            for _ in range(1000):
+            for _ in range(20_000):
                 await asyncio.sleep(0.001)
                 if len(records) == 5:
                     break
