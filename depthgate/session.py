@@ -1,7 +1,7 @@
 """Sessions of a run: one process after the other that worked on it, each with its machine and versions.
 
 A run that goes on with something else than it began with is one experiment no more: it stays judgeable, says
-what changed, and is exploratory (docs/decisions/0012).
+what changed, and is exploratory (docs/decisions/0016).
 """
 
 from __future__ import annotations

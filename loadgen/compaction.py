@@ -1,7 +1,7 @@
 """Journals of a large run into Parquet beside them: written, read back, compared, and only then removed.
 
 A kill at any moment leaves the journal, the journal and its copy, or the copy: `request_file` names the one
-to read. docs/decisions/0011.
+to read. docs/decisions/0015.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,3 +223,20 @@ def test_the_lock_dies_with_its_holder(partial: Path) -> None:
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     assert "no such run folder" in refusal("run", "--resume", tmp_path / "nowhere")
     assert "no suite; name one" in refusal("run")
+
+
+def test_a_run_killed_while_it_signs_off_has_nothing_left_to_run(
+    suite: Path, whole: Path, tmp_path: Path
+) -> None:
+    """Every cell is there, SHA256SUMS too, the manifest does not say so yet."""
+    run_dir = Path(shutil.copytree(whole, tmp_path / "run"))
+    manifest = json.loads((run_dir / "manifest.json").read_text())
+    (run_dir / "manifest.json").write_text(
+        json.dumps(manifest | {"finished_utc": None, "records_sha256": None})
+    )
+    done = depthgate("run", "--resume", run_dir)
+    assert "18 of 18 cells are whole" in done.err
+    assert "set aside" not in done.err
+    assert done.code == UNSEALED
+    assert judge_run(run_dir).partial == ()
+    assert judged(run_dir) == judged(whole)
