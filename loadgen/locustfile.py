@@ -16,6 +16,7 @@ from typing import Any
 
 import gevent
 from gevent.event import AsyncResult
+from gevent.lock import RLock
 from locust import FastHttpUser, constant, events, task
 from locust.argument_parser import get_parser
 from locust.env import Environment
@@ -68,6 +69,7 @@ class _Process:
         self._solo: Solo | None = None
         self._ledger: Ledger | None = None
         self._numbers = count()
+        self._making = RLock()
         self._tickets: dict[int, AsyncResult] = {}
         self.station = Station(runner.send_message, lambda: runner.user_count, self._show, self._folder)
         events.cpu_warning.add_listener(self._warned)
@@ -79,15 +81,17 @@ class _Process:
         return bool(getattr(self._environment.parsed_options, DRIVEN, False))
 
     def solo(self) -> Solo:
-        """Made with the first user of a test: only then is the host known."""
-        if self._solo is None:
-            worker = isinstance(self._runner, WorkerRunner)
-            name = f"{socket.gethostname()}.{os.getpid()}" if worker else "requests"
-            path = None if self._folder is None else local_path(self._folder, name)
-            self._ledger = Ledger(path, self._ship, self._show, CLOCK)
-            claim = self._claim if worker else lambda: next(self._numbers)
-            self._solo = Solo(_settings(self._environment), self._environment.host or "", claim, self._ledger)
-        return self._solo
+        """Made with the first user of a test: only then is the host known. Others wait for it."""
+        with self._making:
+            if self._solo is None:
+                worker = isinstance(self._runner, WorkerRunner)
+                name = f"{socket.gethostname()}.{os.getpid()}" if worker else "requests"
+                path = None if self._folder is None else local_path(self._folder, name)
+                ledger = Ledger(path, self._ship, self._show, CLOCK)
+                claim = self._claim if worker else lambda: next(self._numbers)
+                host = self._environment.host or ""
+                self._solo, self._ledger = Solo(_settings(self._environment), host, claim, ledger), ledger
+            return self._solo
 
     def stream_is(self, data: dict[str, Any]) -> None:
         self._tickets.pop(data["ticket"]).set(data["stream"])
@@ -170,6 +174,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @events.init.add_listener
 def wire(environment: Environment, runner: Runner, **_: Any) -> None:
     """Messages to whoever is to hear them."""
+    gevent.get_hub().loop.update_now()  # or --run-time begins when importing did, seconds ago
     if isinstance(runner, MasterRunner):
         _wire_master(environment, runner)
         return
@@ -229,10 +234,15 @@ def _settings(environment: Environment) -> SoloSettings:
 
 def main(argv: list[str]) -> int:
     """The master of a `depthgate run`: users come and go as its orders say. Ends when its line is closed."""
-    own = argparse.ArgumentParser()
+    own = argparse.ArgumentParser(
+        prog="python -m loadgen.locustfile",
+        description="The master of a `depthgate run`, which starts it itself. In the group depthgate: what "
+        "a plain `locust -f loadgen/locustfile.py` takes too (locust's own --help knows only its own).",
+    )
+    add_options(own)
     own.add_argument("--bind", default="127.0.0.1")
     own.add_argument("--port", type=int, default=0)
-    own.add_argument("--expect", type=int, required=True)
+    own.add_argument("--expect", type=int, default=1)
     own.add_argument("--web-port", type=int)
     args = own.parse_args(argv)
     setup_logging("INFO")
