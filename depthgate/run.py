@@ -24,6 +24,8 @@ from reports.fingerprints import FILE, digest, record_sums, write_fingerprints
 from reports.throughput import token_spans
 from suites.model import Arm
 
+MOST_SHOWN = 50_000  # requests of a cell; beyond it the table has no rate for it, and memory stays bounded
+
 
 class Progress(Protocol):
     """What a run tells while it goes on; reports.table.RunProgress on a terminal."""
@@ -178,7 +180,8 @@ class Run:
 
             def keep(record: RequestRecord) -> None:
                 journal.append(record)
-                records.append(record)
+                if len(records) <= MOST_SHOWN:
+                    records.append(record)
 
             cell = await drive(
                 endpoint,
@@ -191,7 +194,8 @@ class Run:
 
     def _close_cell(self, records: list[RequestRecord], cell: CellRecord) -> None:
         self._cells.append(cell)
-        spans = token_spans(records, cell, self.plan.suite.load.mode)
+        shown = records if len(records) <= MOST_SHOWN else []
+        spans = token_spans(shown, cell, self.plan.suite.load.mode)
         rate = spans.tokens_per_s if spans is not None else None
         note = "; ".join((*cell.invalid, *cell.notes))
         self.progress.cell_done(cell.arm, cell.concurrency, cell.repeat, rate, note)
