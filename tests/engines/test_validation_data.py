@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engines.embedded.validation.table import Cell, load_table, table_names
+from engines.embedded.validation.table import DATA, Cell, load_table, table_names
 from governors.profile import ProfileError
 from tests.shared_files import shared_file
 
@@ -201,3 +201,30 @@ def test_a_bound_above_the_roof_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
         ProfileError, match=r"memory_bandwidth_bytes_per_s: its bound cannot be: .*above the roof"
     ):
         load_table("bad")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("59.6", "nan", "row 1: value = nan: must be above 0 and finite"),
+        ("59.6", "0", "row 1: value = 0: must be above 0"),
+        ("59.6", "fast", "row 1: could not convert string to float: 'fast'"),
+        (",8,", ",0,", "row 2: batch, depth, context_tokens or tokens is below 0"),
+        (",8,", ",8.5,", "row 2: invalid literal for int"),
+        ("tokens_per_s,fixed_2,1", "token_per_s,fixed_2,1", "did you mean 'tokens_per_s'"),
+        ("noise", "nois", "row 1: no column 'noise'; add it to the header"),
+    ],
+)
+def test_a_spoiled_row_is_named(
+    old: str, new: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "gb10-qwen3.5-122b"
+    for suffix in ("csv", "toml"):
+        text = (DATA / f"{name}.{suffix}").read_text()
+        spoiled = text.replace(old, new, 1) if suffix == "csv" else text
+        (tmp_path / f"{name}.{suffix}").write_text(spoiled)
+    monkeypatch.setattr("engines.embedded.validation.table.DATA", tmp_path)
+    with pytest.raises(ProfileError) as caught:
+        load_table(name)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{name}.csv: row ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +9,11 @@ from pathlib import Path
 
 from engines.embedded.bounds import check_profile
 from engines.embedded.schema import nearest, read_table
+from engines.embedded.validation.cells import Cell, read_cells
 from engines.embedded.validation.setting import Setting, base_setting, placed
 from governors.profile import ProfileError
+
+__all__ = ["DATA", "Cell", "Table", "load_table", "table_names"]
 
 DATA = Path(__file__).parent / "data"
 
@@ -48,25 +50,6 @@ class Arm:
     steps: tuple[tuple[int, ...], ...] = ()
     by: str = "batch"
     baseline: str = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One figure. `quantity`: step_s | trimmed_step_s | target_s | draft_s | tokens_per_s | ratio (to off).
-
-    `depth`, `context_tokens` None: the arm's, the profile's. `tokens`: verified of each request, of
-    trimmed_step_s (a whole step, its drafter at full depth) and target_s (a step without its drafter).
-    `noise`: standard error of the figure (log) over repeats; None = not published.
-    """
-
-    quantity: str
-    arm: str
-    batch: int
-    value: float
-    depth: int | None = None
-    context_tokens: int | None = None
-    tokens: int | None = None
-    noise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +113,12 @@ def table_names() -> tuple[str, ...]:
 
 def load_table(name: str) -> Table:
     """The table and its cells. Raises ProfileError naming what does not fit."""
-    text = tomllib.loads((DATA / f"{name}.toml").read_text(encoding="utf-8"))
+    try:
+        text = tomllib.loads((DATA / f"{name}.toml").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ProfileError(f"table {name}: no TOML: {error}") from None
+    if not isinstance(text.get("arms"), dict):
+        raise ProfileError(f"table {name}: describes no arm; add [arms.NAME]")
     constants, own = text.pop("set", {}), {arm: each.pop("set", {}) for arm, each in text["arms"].items()}
     header = read_table(Header, text, "")
     unsourced = set(constants) - set(header.set_sources)
@@ -139,7 +127,7 @@ def load_table(name: str) -> Table:
     settings = {arm: base_setting(header.base, {**constants, **own[arm]}) for arm in header.arms}
     for constant in header.free:
         _check_constant(name, constant, settings)
-    cells = tuple(_cells(name))
+    cells = read_cells(DATA / f"{name}.csv")
     for cell in cells:
         if cell.arm not in settings:
             raise ProfileError(
@@ -166,24 +154,3 @@ def _check_constant(name: str, constant: Constant, settings: Mapping[str, Settin
 
 def _is_fitted(header: Header, cell: Cell) -> bool:
     return any(rule.covers(cell) for rule in header.fit)
-
-
-def _cells(name: str) -> list[Cell]:
-    with (DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return [
-            Cell(
-                quantity=row["quantity"],
-                arm=row["arm"],
-                batch=int(row["batch"]),
-                value=float(row["value"]),
-                depth=_whole(row["depth"]),
-                context_tokens=_whole(row["context_tokens"]),
-                tokens=_whole(row["tokens"]),
-                noise=float(row["noise"]) if row["noise"] else None,
-            )
-            for row in csv.DictReader(file)
-        ]
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text else None
