@@ -80,7 +80,7 @@ class ForwardSpec:
     weight_bytes         read in every forward whatever the tokens (routed experts come on top)
     flops_per_token      2 x active parameters
     kv_bytes_per_token   read by attention for every context token
-    kv_window_bytes_per_token, kv_window_tokens   more for each of a request's last so many tokens: layers with
+    kv_window_bytes_per_token, kv_window_tokens   more for each of its last so many tokens: layers with
                          sliding-window attention (Gemma 3 and 4: 1024 tokens); None = the model has none
     activation_bytes_per_token   moved for every token of the forward
     overhead_s, request_s   device time that no byte or FLOP explains: per forward, per request in it
