@@ -63,6 +63,12 @@ def fit(args: argparse.Namespace) -> int:
     except StepFitError as error:
         raise UsageError(str(error)) from error
     profile = profile_of(found, binding, _words(sources), is_model=is_model)
+    if len(profile.depths) < 2:
+        print(
+            f"fit: the steps hold K={profile.depths[0]} alone, so that no policy can choose by this profile; "
+            "give runs of other depths too",
+            file=sys.stderr,
+        )
     text = toml_text(profile, found) if args.out.suffix == ".toml" else _json_text(profile)
     write_file("--out", args.out, text)
     if args.page is not None:

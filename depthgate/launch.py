@@ -139,7 +139,7 @@ def _seal_of(status: SealStatus, overrides: Overrides) -> dict[str, object]:
     flags = " ".join(overrides.said())
     return {
         "state": str(SealState.UNSEALED),
-        "sentence": f"exploratory: run with {flags}, not as sealed",
+        "sentence": f"run with {flags}, not as sealed",
         "seal": None,
     }
 

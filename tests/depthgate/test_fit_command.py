@@ -202,3 +202,12 @@ def test_impossible_counts_are_refused(tmp_path: Path, wrong: Mapping[str, objec
         for step in virtual_steps():
             file.append(replace(step, **wrong))  # type: ignore[arg-type]
     assert "counts that cannot be" in refusal("fit", str(path), *BINDING, "--out", str(tmp_path / "p.toml"))
+
+
+def test_one_depth_alone_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "steps.jsonl"
+    with Journal(path) as file:
+        for step in virtual_steps(depths=(2,)):
+            file.append(step)
+    assert main(["fit", str(path), *BINDING, "--out", str(tmp_path / "p.toml")]) == 0
+    assert "the steps hold K=2 alone, so that no policy can choose" in capsys.readouterr().err
