@@ -69,7 +69,8 @@ def _held_out(found: StepFit) -> str:
     return (
         f"{held} of {len(found.records)} steps held out: |error| {found.held_out_error(0.5):.1%} in the "
         f"median, {found.held_out_error(0.9):.1%} at the 90th percentile. Intervals: bootstrap over "
-        "blocks of 25 steps."
+        "blocks of 25 steps; what a whole run shares (a slow host) is not in them: runs fitted apart may "
+        "differ by more."
     )
 
 

@@ -75,6 +75,7 @@ def fit_steps(journals: Sequence[Sequence[StepRecord]], *, block_drafter: bool) 
 
     Relative errors, Huber's weights, no constant below 0. Intervals: 95 %, percentiles of 400
     resamples of blocks of 25 steps (seed 0), so that slow drift widens them; wider still when blocks are few.
+    What a whole run shares (a slow host) is not in them: runs fitted apart may differ by more.
     """
     records, blocks = _blocked(journals)
     _check(records, blocks)

@@ -107,7 +107,7 @@ def _acceptance(steps: Sequence[StepRecord]) -> tuple[float, ...]:
 
 def toml_text(profile: Profile, found: StepFit) -> str:
     """The profile as TOML (see Profile.from_mapping); constants and intervals stand in comments."""
-    lines = ["# Step-cost constants, seconds (95 % interval); the tables below are made of them."]
+    lines = ["# Step-cost constants, seconds (95 % interval within runs); the tables below are made of them."]
     for each in found.estimates:
         if each.seconds is None:
             lines.append(f"# {each.name}: unknown ({_one_line(each.why)})")

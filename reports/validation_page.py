@@ -109,7 +109,8 @@ def _banner(total: Errors) -> Markup:
 
 
 def _scatters(parts: Sequence[TablePart]) -> Markup:
-    kinds = dict.fromkeys(_KINDS.values())
+    held = [cell for part in parts for cell in part.cells if cell.role != FITTED]
+    kinds = [kind for kind in dict.fromkeys(_KINDS.values()) if any(_KINDS[c.quantity] == kind for c in held)]
     figures = [tag("div", tag("h4", kind), _scatter(parts, kind)) for kind in kinds]
     return tag(
         "div",

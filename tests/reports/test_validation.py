@@ -104,6 +104,14 @@ def test_page_says_what_was_missed_and_that_it_is_a_model() -> None:
     assert "3 held-out figures of 1 tables" in text
 
 
+def test_a_quantity_without_a_figure_has_no_plot() -> None:
+    """`page` holds rates and a ratio, and no step time."""
+    text = page()
+    assert "<h4>tokens/s</h4>" in text
+    assert "<h4>ratio to no speculation</h4>" in text
+    assert "<h4>step time, ms</h4>" not in text
+
+
 def test_page_escapes() -> None:
     text = page(name='"><img src=x>', title="<script>alert(1)</script>")
     assert "<img src=x>" not in text
