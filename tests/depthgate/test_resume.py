@@ -8,11 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from depthgate.__main__ import main
 from depthgate.run_lock import run_lock
 from reports.judge import judge_run
 from reports.run_folder import read_run
@@ -70,6 +73,14 @@ def killed(lines: int, *arguments: str | Path) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
+def go_on(*arguments: str | Path) -> Finished:
+    """`depthgate run ARGUMENTS...` in this process."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(["run", *map(str, arguments)])
+    return Finished(code, out.getvalue(), err.getvalue())
+
+
 def lines_of(run_dir: Path) -> int:
     files = [run_dir / "cells.jsonl", *run_dir.glob("requests/*"), *run_dir.glob("steps/*")]
     return sum(file.read_bytes().count(b"\n") for file in files)
@@ -97,7 +108,7 @@ def test_a_virtual_run_killed_anywhere_goes_on_to_the_same_judgement(
     killed(moment, "run", suite, "--clock", "virtual", "--out", tmp_path)
     run_dir = only_run(tmp_path)
     assert judge_run(run_dir).partial
-    done = depthgate("run", "--resume", run_dir, "--json")
+    done = go_on("--resume", run_dir, "--json")
     assert done.code == UNSEALED, done.err
     assert judge_run(run_dir).partial == ()
     assert judged(run_dir) == judged(whole)
@@ -112,7 +123,7 @@ def test_a_run_killed_again_and_again_comes_to_the_same_judgement(
     run_dir = only_run(tmp_path)
     for _ in range(2):
         killed(total // 5, "run", "--resume", run_dir)
-    assert depthgate("run", "--resume", run_dir).code == UNSEALED
+    assert go_on("--resume", run_dir).code == UNSEALED
     manifest = read_run(run_dir).manifest
     sessions = manifest["sessions"]
     assert isinstance(sessions, list)
@@ -127,7 +138,7 @@ def test_what_is_set_aside_lies_there_and_is_not_counted(suite: Path, whole: Pat
     killed(int(0.4 * lines_of(whole)), "run", suite, "--clock", "virtual", "--out", tmp_path)
     run_dir = only_run(tmp_path)
     before = {path.name: path.read_bytes() for path in run_dir.glob("*/*.jsonl")}
-    done = depthgate("run", "--resume", run_dir)
+    done = go_on("--resume", run_dir)
     sessions = read_run(run_dir).manifest["sessions"]
     assert isinstance(sessions, list)
     names = sessions[1]["set_aside"]
@@ -143,7 +154,7 @@ def test_a_wall_clock_run_goes_on_with_a_further_engine(suite: Path, tmp_path: P
     killed(30, "run", suite, "--out", tmp_path)  # within fixed_2's or off's second point: 6 + 12 + 24 lines
     run_dir = only_run(tmp_path)
     kept = {path.name: path.read_bytes() for path in run_dir.glob("requests/*.c1.r0.jsonl")}
-    assert depthgate("run", "--resume", run_dir).code in (0, 1, 3, 4)
+    assert go_on("--resume", run_dir).code in (0, 1, 3, 4)
     run = read_run(run_dir)
     assert not run.missing
     assert len(run.cells) == 2 * 3 * 3
@@ -176,7 +187,7 @@ def test_an_altered_suite_is_refused(partial: Path, suite: Path) -> None:
 
 
 def test_the_own_suite_may_be_named(partial: Path, suite: Path) -> None:
-    assert depthgate("run", suite, "--resume", partial).code == UNSEALED
+    assert go_on(suite, "--resume", partial).code == UNSEALED
 
 
 @pytest.mark.parametrize(
@@ -193,7 +204,7 @@ def test_another_version_makes_the_run_exploratory(partial: Path, name: str) -> 
     manifest[name] = {"depthgate": "0.0.1"} if name == "versions" else "abc"
     manifest["seal"] = {"state": "sealed", "sentence": "sealed", "seal": {}}
     path.write_text(json.dumps(manifest))
-    done = depthgate("run", "--resume", partial)
+    done = go_on("--resume", partial)
     assert f"another {name}" in done.err
     judgement = judge_run(partial)
     assert not judgement.gated
@@ -202,7 +213,7 @@ def test_another_version_makes_the_run_exploratory(partial: Path, name: str) -> 
 
 def test_a_finished_run_says_so(whole: Path) -> None:
     before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
-    done = depthgate("run", "--resume", whole)
+    done = go_on("--resume", whole)
     assert done == Finished(0, f"{whole}: this run is finished; depthgate judge {whole}\n", "")
     assert {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()} == before
 
@@ -210,14 +221,14 @@ def test_a_finished_run_says_so(whole: Path) -> None:
 def test_a_second_process_is_refused(partial: Path) -> None:
     with run_lock(partial):
         assert f"process {os.getpid()} is working on it" in resumed_refusal(partial)
-    assert depthgate("run", "--resume", partial).code == UNSEALED
+    assert go_on("--resume", partial).code == UNSEALED
     assert not (partial / "run.lock").exists()
 
 
 def test_the_lock_dies_with_its_holder(partial: Path) -> None:
     """A pid in a file that a killed process left behind locks nothing."""
     (partial / "run.lock").write_text("1\n")
-    assert depthgate("run", "--resume", partial).code == UNSEALED
+    assert go_on("--resume", partial).code == UNSEALED
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
@@ -234,7 +245,7 @@ def test_a_run_killed_while_it_signs_off_has_nothing_left_to_run(
     (run_dir / "manifest.json").write_text(
         json.dumps(manifest | {"finished_utc": None, "records_sha256": None})
     )
-    done = depthgate("run", "--resume", run_dir)
+    done = go_on("--resume", run_dir)
     assert "18 of 18 cells are whole" in done.err
     assert "set aside" not in done.err
     assert done.code == UNSEALED
