@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 
 import orjson
@@ -105,7 +106,8 @@ def _cancel_at_end_of_input() -> None:
 
     def watch() -> None:
         sys.stdin.buffer.read()
-        loop.call_soon_threadsafe(task.cancel)
+        with suppress(RuntimeError):  # the loop has ended by itself
+            loop.call_soon_threadsafe(task.cancel)
 
     threading.Thread(target=watch, daemon=True).start()
 

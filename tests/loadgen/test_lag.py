@@ -25,6 +25,12 @@ def test_one_long_stall_is_named() -> None:
     assert fault == "the load generator stalled for 0.50 s of 5.00 s; is the machine shared?"
 
 
+def test_in_a_short_load_a_stall_and_a_loop_that_is_flat_out_look_alike() -> None:
+    (fault,) = client_faults([0.0] * 99 + [0.03], 0.2)
+    assert fault.startswith("the load generator was saturated for 30 ms of 200 ms; spread the load")
+    assert client_saturated(fault)
+
+
 def test_probes_measure_how_late_the_loop_woke() -> None:
     now_s = iter([0.0, 0.05, 1.0, 1.5, 2.0, 2.5])
 
