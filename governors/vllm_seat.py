@@ -87,7 +87,7 @@ class Seat:
             decision = sitter.governor.decide(observation)
             windows, depth = clamp(decision, observation)
             return Choice(windows, depth, str(decision.reason))
-        except Exception as error:  # third-party code inside an engine that must live
+        except (Exception, SystemExit) as error:  # third-party code inside an engine that must live
             self.fault("decide", error)
             return Choice(None, None, "governor-fault")
 
@@ -97,10 +97,10 @@ class Seat:
             return
         try:
             sitter.governor.observe(outcome)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.fault("observe", error)
 
-    def fault(self, where: str, error: Exception) -> None:
+    def fault(self, where: str, error: BaseException) -> None:
         """Counts a failure and says the first of them."""
         self.faults += 1
         if self.faults == 1:

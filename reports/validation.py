@@ -72,13 +72,18 @@ class Errors:
     noise_p90: float | None
 
     @property
-    def met(self) -> tuple[bool, bool, bool]:
-        """Median, 90th percentile and sign against their bars; nothing held out meets none."""
+    def met(self) -> tuple[bool | None, bool | None, bool | None]:
+        """Median, 90th percentile and sign against their bars; None = no cell asks it."""
         return (
-            self.median is not None and self.median <= MEDIAN_BAR,
-            self.p90 is not None and self.p90 <= P90_BAR,
-            self.sign_right is not None and self.sign_right >= SIGN_BAR,
+            None if self.median is None else self.median <= MEDIAN_BAR,
+            None if self.p90 is None else self.p90 <= P90_BAR,
+            None if self.sign_right is None else self.sign_right >= SIGN_BAR,
         )
+
+    @property
+    def holds(self) -> bool:
+        """Something was predicted, and no bar is missed."""
+        return self.cells > 0 and False not in self.met
 
 
 def errors_of(cells: Iterable[Predicted]) -> Errors:

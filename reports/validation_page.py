@@ -78,6 +78,9 @@ def _section(title: str, *children: Child) -> Markup:
     return tag("section", tag("h3", title), children, class_="card")
 
 
+_CHIPS = {True: ("kept", "met"), False: ("broken", "missed"), None: ("inconclusive", "not measured")}
+
+
 def _banner(total: Errors) -> Markup:
     names = (
         ("median |error|", total.median, MEDIAN_BAR, "at most"),
@@ -85,10 +88,10 @@ def _banner(total: Errors) -> Markup:
         ("sign of the gain right", total.sign_right, SIGN_BAR, "at least"),
     )
     rows = [
-        (name, _share(value), f"{word} {bar:.0%}", chip("kept", "met") if met else chip("broken", "missed"))
+        (name, _share(value), f"{word} {bar:.0%}", chip(*_CHIPS[met]))
         for (name, value, bar, word), met in zip(names, total.met, strict=True)
     ]
-    ruling = "kept" if all(total.met) else "broken"
+    ruling = "kept" if total.holds else "broken"
     floor = (
         f"{total.noise_cells} of these figures state how well they repeat: a perfect model would show a "
         f"median of {_share(total.noise_median)} and a 90th percentile of {_share(total.noise_p90)} on them."

@@ -192,21 +192,25 @@ def test_context_counts_prompt_and_output_so_far(asynchronous: bool) -> None:
 
 
 class Failing:
+    def __init__(self, error: BaseException | None = None) -> None:
+        self._error = error or KeyError("no such table")
+
     def decide(self, observation: StepObservation) -> DepthDecision:
-        raise KeyError("no such table")
+        raise self._error
 
     def observe(self, outcome: StepOutcome) -> None:
         raise AssertionError("never called for nothing")
 
 
 @SYNC
-@pytest.mark.parametrize("fault", ["raises", "shape", "nan"])
+@pytest.mark.parametrize("fault", ["raises", "exits", "shape", "nan"])
 def test_a_failing_governor_leaves_the_engine_its_own_depth(
     asynchronous: bool, fault: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "steps.jsonl"
     broken: Any = {
         "raises": Failing(),
+        "exits": Failing(SystemExit(1)),
         "shape": Recording(lambda _: DepthDecision(np.zeros(99, np.int64), 1)),
         "nan": Recording(lambda seen: DepthDecision(np.full(seen.batch, np.nan), 1)),
     }[fault]

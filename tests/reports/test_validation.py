@@ -75,8 +75,10 @@ def test_bars() -> None:
     signs = [replace(Cell(), gain=1.5, gain_predicted=2.0)]
     assert errors_of([*signs, *off_by(5)]).met == (True, True, True)
     assert errors_of([*signs, *off_by(5, 7, 9, 30, 30, 30)]).met == (False, False, True)
-    assert errors_of(off_by(1)).met == (True, True, False)  # no sign was tested
-    assert errors_of([]).met == (False, False, False)
+    assert errors_of(off_by(1)).met == (True, True, None)  # no sign was tested
+    assert errors_of(off_by(1)).holds
+    assert errors_of([]).met == (None, None, None)
+    assert not errors_of([]).holds
 
 
 def test_noise_alone_against_drawn_figures() -> None:
