@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -70,8 +71,10 @@ def tpot_s(records: Records) -> Samples | None:
 def chunk_gap_s(records: Records) -> Samples | None:
     """Chunk gap = time between consecutive content chunks, one value a gap, whatever they hold."""
     kept = measured(records)
-    gaps = [np.diff(np.asarray(record.chunk_times_s)) for record in kept]
-    return _per_gap(gaps, [np.ones(len(gap), dtype=np.int64) for gap in gaps])
+    times, units = _chunks(kept)
+    inside = units[1:] == units[:-1]
+    gaps = np.diff(times)[inside]
+    return samples(gaps, np.ones(len(gaps), dtype=np.int64), units[1:][inside], len(kept))
 
 
 def itl_s(records: Records) -> Samples | None:
@@ -79,17 +82,16 @@ def itl_s(records: Records) -> Samples | None:
 
     Gaps are between chunks that hold tokens. None when any request lacks its per-chunk counts.
     """
-    gaps: list[FloatArray] = []
-    tokens: list[IntArray] = []
-    for record in measured(records):
-        if record.chunk_tokens is None:
-            return None
-        counts = np.asarray(record.chunk_tokens, dtype=np.int64)
-        times = np.asarray(record.chunk_times_s)[counts > 0]
-        counts = counts[counts > 0][1:]
-        gaps.append(np.diff(times) / counts)
-        tokens.append(counts)
-    return _per_gap(gaps, tokens)
+    kept = measured(records)
+    if any(record.chunk_tokens is None for record in kept):
+        return None
+    times, units = _chunks(kept)
+    tokens = np.fromiter(chain.from_iterable(record.chunk_tokens or () for record in kept), dtype=np.int64)
+    holding = tokens > 0
+    times, units, tokens = times[holding], units[holding], tokens[holding]
+    inside = units[1:] == units[:-1]
+    counts = tokens[1:][inside]
+    return samples(np.diff(times)[inside] / counts, counts, units[1:][inside], len(kept))
 
 
 LATENCIES: dict[str, Callable[[Records], Samples | None]] = {
@@ -184,12 +186,8 @@ def _per_request(records: Records, value: Callable[[RequestRecord], float | None
     )
 
 
-def _per_gap(gaps: Sequence[FloatArray], counts: Sequence[IntArray]) -> Samples | None:
-    if not gaps:
-        return None
-    return samples(
-        values=np.concatenate(gaps).astype(np.float64),
-        counts=np.concatenate(counts),
-        units=np.repeat(np.arange(len(gaps)), [len(gap) for gap in gaps]),
-        n_units=len(gaps),
-    )
+def _chunks(records: Records) -> tuple[FloatArray, IntArray]:
+    """(times, whose) of all chunks, end to end: float64 (N,), and the number of the request, int64 (N,)."""
+    lengths = [len(record.chunk_times_s) for record in records]
+    times = np.fromiter(chain.from_iterable(record.chunk_times_s for record in records), dtype=np.float64)
+    return times, np.repeat(np.arange(len(lengths)), np.array(lengths, dtype=np.int64))

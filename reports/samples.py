@@ -35,6 +35,8 @@ def samples(values: FloatArray, counts: IntArray, units: IntArray, n_units: int)
     kept = counts > 0
     if not kept.any():
         return None
+    if kept.all():
+        return Samples(values, counts, units, n_units)
     return Samples(values[kept], counts[kept], units[kept], n_units)
 
 

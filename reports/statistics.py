@@ -73,16 +73,19 @@ def statistics(pool: Pool, mode: str, seed: int) -> dict[str, Statistic]:
     """Metric name -> statistic, for the metrics that are known."""
     found: dict[str, Statistic | None] = {"tokens_per_s": _throughput(pool, mode, seed)}
     for family, metric in LATENCIES.items():
-        found |= _latency(family, [metric(cell.requests) for cell in pool.repeats.values()], pool, seed)
+        found |= _latency(
+            family, _whole([metric(cell.requests) for cell in pool.repeats.values()]), pool, seed
+        )
     found["acceptance_length"] = _acceptance(pool, seed)
     found["verified_per_emitted"] = _amplification(pool, seed)
     return {name: statistic for name, statistic in found.items() if statistic is not None}
 
 
-def _latency(
-    family: str, repeats: Sequence[Samples | None], pool: Pool, seed: int
-) -> dict[str, Statistic | None]:
-    whole = _grouped(repeats[0]) if len(repeats) == 1 else pooled(repeats)
+def _whole(repeats: Sequence[Samples | None]) -> Samples | None:
+    return _grouped(repeats[0]) if len(repeats) == 1 else pooled(repeats)
+
+
+def _latency(family: str, whole: Samples | None, pool: Pool, seed: int) -> dict[str, Statistic | None]:
     if whole is None:
         return {}
     weights = unit_draws(whole.n_units, seed, pool.label())
