@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 CRLF = b"\r\n"
 MOST_HEAD = 1 << 16  # bytes of a head, or of trailers
@@ -73,10 +75,12 @@ class Framing:
             self.over = True
         self.reusable = False
 
-    def raw_end(self, offset: int) -> int:
-        """Raw bytes that had to come for `offset` bytes of body (1 .. total) to be there."""
-        at = bisect_left(self._body_ends, offset)
-        return self._raw_ends[at] - (self._body_ends[at] - offset)
+    def raw_ends(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Raw bytes that had to come for so many bytes of body (each 1 .. total) to be there: int64 (N,)."""
+        body, raw = np.asarray(self._body_ends), np.asarray(self._raw_ends)
+        at = np.searchsorted(body, offsets)
+        ends: NDArray[np.int64] = raw[at] - (body[at] - offsets)
+        return ends
 
     def _head(self) -> bool:
         if not b"HTTP/1."[: len(self._rest)] == self._rest[:7]:

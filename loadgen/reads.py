@@ -7,8 +7,9 @@ has ended: nothing is parsed while streams are read.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from loadgen.framing import Framing, FramingError
 from loadgen.transcript import Transcript, TranscriptReader
@@ -141,8 +142,10 @@ class Reads:
 
     def arrivals(self, offsets: Sequence[int]) -> tuple[float, ...]:
         """When the byte before each offset of the body had arrived."""
-        raw_end, times, ends = self._framing.raw_end, self.times, self.ends
-        return tuple([times[bisect_left(ends, raw_end(offset))] for offset in offsets])
+        if not offsets:
+            return ()
+        raw_ends = self._framing.raw_ends(np.asarray(offsets, dtype=np.int64))
+        return tuple(np.asarray(self.times)[np.searchsorted(self.ends, raw_ends)].tolist())
 
     def _whole(self) -> bool:
         framing = self._framing

@@ -130,15 +130,12 @@ class TranscriptReader:
         """completion_tokens so far, noted as the total; None = it does not say."""
         if type(usage) is not dict:
             return None
-        so_far = _count(usage.get("completion_tokens"))
-        if so_far is not None:
-            self._usage_total = so_far
-        prompt, total = _count(usage.get("prompt_tokens")), _count(usage.get("total_tokens"))
-        if prompt is not None:
+        so_far, prompt = usage.get("completion_tokens"), usage.get("prompt_tokens")
+        if type(prompt) is int and prompt >= 0:
             self._prompt_tokens = prompt
-        if total is not None and prompt is not None and so_far is not None and prompt + so_far != total:
-            said = f"usage contradicts itself: {prompt} prompt and {so_far} completion tokens, {total} in all"
-            self._odd_usage = self._odd_usage or said
+        if type(so_far) is not int or so_far < 0:
+            return None
+        self._usage_total = so_far
         return so_far
 
     def _usage(self) -> int | None:
@@ -181,7 +178,9 @@ def _delivered(choice: Any) -> tuple[bool, int | None]:
     if type(choice) is not dict:
         return False, None
     delta, listed = choice.get("delta"), choice.get("token_ids")
-    text = bool(choice.get("text")) or (type(delta) is dict and _says_something(delta))
+    text = bool(choice.get("text"))
+    if not text and type(delta) is dict:
+        text = bool(delta.get("content")) or any(delta.get(field) for field in TEXT_FIELDS)
     return text, len(listed) if type(listed) is list else None
 
 
@@ -190,10 +189,6 @@ def _delivered_by(choices: Sequence[Any]) -> tuple[bool, int | None]:
     each = [_delivered(choice) for choice in choices]
     listed = [ids for _, ids in each if ids is not None]
     return any(text for text, _ in each), sum(listed) if listed else None
-
-
-def _says_something(delta: dict[str, Any]) -> bool:
-    return bool(delta.get("content")) or any(delta.get(field) for field in TEXT_FIELDS)
 
 
 def _rises(totals: Sequence[int | None]) -> list[int]:
@@ -215,10 +210,6 @@ def _contradictions(chunks: _Chunks, usage: int | None, max_tokens: int | None) 
     if usage is not None and max_tokens is not None and usage > max_tokens:
         notes.append(f"usage says {usage} tokens, max_tokens was {max_tokens}")
     return tuple(notes)
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
 
 
 def error_words(body: Mapping[str, Any]) -> str:
