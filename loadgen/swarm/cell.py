@@ -148,7 +148,8 @@ class Merged:
         ours = [said for said in self._said if not said["offset_s"] and said["lost_s"] is None]
         if ours:
             error_ms = _rounded_up(max(said["error_s"] for said in ours) * 1e3)
-            yield f"{len(ours)} locust workers by this machine's clock, within {error_ms} ms"
+            count = f"{len(ours)} locust worker{'s' if len(ours) > 1 else ''}"
+            yield f"{count} by this machine's clock, within {error_ms} ms"
         for said in self._said:
             worker, offset_s = said["worker"], said["offset_s"]
             if offset_s:
