@@ -131,14 +131,15 @@ class TranscriptReader:
         if type(usage) is not dict:
             return None
         so_far, prompt = usage.get("completion_tokens"), usage.get("prompt_tokens")
-        counted = type(prompt) is int and prompt >= 0
-        if counted:
+        if type(prompt) is not int or prompt < 0:
+            prompt = None
+        else:
             self._prompt_tokens = prompt
         if type(so_far) is not int or so_far < 0:
             return None
         self._usage_total = so_far
         total = usage.get("total_tokens")
-        if counted and type(total) is int and prompt + so_far != total >= 0:
+        if prompt is not None and type(total) is int and prompt + so_far != total >= 0:
             said = f"usage contradicts itself: {prompt} prompt and {so_far} completion tokens, {total} in all"
             self._odd_usage = self._odd_usage or said
         return so_far
