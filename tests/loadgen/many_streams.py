@@ -27,7 +27,7 @@ async def serve(streams: int) -> None:
         await asyncio.wait_for(all_open.wait(), PATIENCE_S)
         writer.write(chunk(event("b", 3)) + chunk(DONE) + chunk(b""))
 
-    async with serving(answer) as endpoint:
+    async with serving(answer, backlog=streams) as endpoint:  # a full one drops handshakes for seconds
         print(endpoint.base_url, flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

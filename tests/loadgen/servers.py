@@ -32,9 +32,12 @@ Answer = Callable[[asyncio.StreamWriter, Asked], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(
-    answer: Answer, gets: dict[str, Callable[[], str]] | None = None, tls: ssl.SSLContext | None = None
+    answer: Answer,
+    gets: dict[str, Callable[[], str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+    backlog: int = 100,
 ) -> AsyncIterator[Endpoint]:
-    """`answer` takes every POST; `gets` has the paths that a GET finds."""
+    """`answer` takes every POST; `gets` has the paths that a GET finds; `backlog`: of handshakes."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -49,7 +52,7 @@ async def serving(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls, backlog=backlog)
     port = server.sockets[0].getsockname()[1]
     try:
         scheme = "http" if tls is None else "https"
