@@ -68,12 +68,22 @@ def machine_section(part: PagePart) -> Markup:
         ("Clock", CLOCKS.get(judgement.clock, judgement.clock)),
         ("Baseline arm", judgement.baseline or UNKNOWN),
         ("Run", judgement.run),
+        *_sessions(judgement.manifest),
         *((title, _row_text(judgement.manifest, title)) for title in MANIFEST_ROWS),
     ]
     rows = [tag("div", tag("dt", title), tag("dd", value(text or UNKNOWN))) for title, text in facts]
     return card(
         part, "machine", "Seal and machine", tag("dl", rows, class_="facts wide"), _whole(judgement.manifest)
     )
+
+
+def _sessions(manifest: Mapping[str, object]) -> list[tuple[str, str]]:
+    """When a run was gone on with (docs/decisions/0016); nothing for one that ran in one go."""
+    sessions = manifest.get("sessions")
+    if not isinstance(sessions, list) or len(sessions) < 2:
+        return []
+    starts = [plain(_lookup(session, ("started_utc",))) for session in sessions[1:]]
+    return [("Sessions", f"{len(sessions)}, resumed at {', '.join(starts)}")]
 
 
 def _row_text(manifest: Mapping[str, object], title: str) -> str:

@@ -194,6 +194,13 @@ def test_partial_run_says_what_is_missing() -> None:
     assert "machine.jsonl is not there" in read(bare(partial=("machine.jsonl is not there",))).text
 
 
+def test_resumed_run_says_when() -> None:
+    sessions = [{"started_utc": "2026-11-30T10:15:00Z"}, {"started_utc": "2026-11-30T11:00:00Z"}]
+    manifest = {**fake_runs.manifest(), "sessions": sessions}
+    assert "2, resumed at 2026-11-30T11:00:00Z" in read(bare(manifest=manifest)).text
+    assert "resumed at" not in read(bare(manifest={**manifest, "sessions": sessions[:1]})).text
+
+
 def test_acceptance_names_the_arms_that_never_drafted() -> None:
     assert "Nothing drafted, or not counted: off." in " ".join(whole().text.split())
     assert "2.45" in whole().text
