@@ -16,6 +16,7 @@ from loadgen.compaction import compact_run
 from reports.fingerprints import digest, record_sums, write_fingerprints
 from reports.judge import judge_run
 from reports.judgement import Ruling
+from reports.run_folder import StoredRequests, read_run
 from tests.reports.hand_made import step, suite, write_lines, write_manifest, write_run
 
 FLIPS = (
@@ -130,6 +131,16 @@ def test_a_journal_beside_a_compacted_one_is_not_taken(tmp_path: Path) -> None:
     judgement = judge_run(run)
     assert "requests/fast.c1.r0.jsonl: not as the run left it" in judgement.partial
     assert judgement.ruling is not Ruling.KEPT
+
+
+def test_requests_of_a_compacted_run_stay_on_disk(tmp_path: Path) -> None:
+    run = read_run(finished(tmp_path / "run", compacted=True))
+    assert {type(cell.requests) for cell in run.cells.values()} == {StoredRequests}
+    for cell in run.cells.values():
+        assert cell.loaded().requests == tuple(cell.requests)
+        assert len(cell.requests) == cell.record.concurrency
+        assert cell.requests[-1] == cell.loaded().requests[-1]
+    assert read_run(run) is run
 
 
 def test_a_compacted_run_is_judged_as_its_journals_were(tmp_path: Path) -> None:
