@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import pickle
 import signal
 import sys
@@ -35,8 +34,10 @@ READY_S = 60.0  # to start, connect and make prompts
 LEAD_S = 0.02  # from the word to go to the start itself
 LAST_WORDS_S = 10.0  # for records of what was cancelled
 LONGEST_LINE = 1 << 28
-START = "from loadgen.worker_process import main; main()"  # -m would name its classes otherwise than we do
-ROOT = Path(__file__).parents[1]
+ROOT = str(Path(__file__).parents[1])
+START = (  # -m would name its classes otherwise than we do; -P keeps the working folder's modules out
+    f"import sys; sys.path.insert(0, {ROOT!r}); from loadgen.worker_process import main; main()"
+)
 
 
 class WorkerError(RuntimeError):
@@ -138,9 +139,8 @@ class Crew:
         if isinstance(job.prompts, Queue):
             job = replace(job, prompts=job.prompts.share(job.share))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", START,
+            sys.executable, "-P", "-c", START,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))},
         )  # fmt: skip
         worker = Worker(number, process)
         worker.tell(pickle.dumps(job))
