@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engines.contract import Endpoint
@@ -97,7 +97,8 @@ async def _drive_here(cell: RunningCell) -> tuple[Driven, LoopLag]:
         how = await LOADS[driver_of(load)](cell)
     if load.max_in_flight is None:  # else requests wait here because the load says so
         lag.send_delays_s = cell.scribe.send_delays_s
-    return how, lag
+    lag.reads = cell.client.lag
+    return replace(how, notes=(*how.notes, *lag.reads.notes())), lag
 
 
 class Tally(Protocol):

@@ -11,6 +11,7 @@ from typing import Self
 from engines.contract import Endpoint
 from loadgen.dialogue import Message
 from loadgen.exchange import Exchange
+from loadgen.lag import ReadLag
 from loadgen.reads import Clock, Reads
 from loadgen.request import ROUTES, ClientSettings, request_body, request_headers
 from loadgen.traffic import Prompt
@@ -74,6 +75,11 @@ class Client:
         ended_s = reads.times[-1] if reads.times else self._clock()
         said = reads.text() if keeps_text and reads.status == 200 else None
         return Exchange(due_s, answer.sent_s, reads.status, reads, ending, ended_s, reads.headers, said)
+
+    @property
+    def lag(self) -> ReadLag:
+        """How late reads were taken so far."""
+        return self._wire.lag
 
     async def connect(self, connections: int) -> None:
         """Opens connections ahead of the load: the first burst then times the engine, not TCP and TLS."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,8 @@ PROBE_S = 0.02
 LATE_S = 0.02  # wakes this late at the 95th percentile: latencies are no longer the server's
 SENT_LATE_S = 0.05  # requests that leave this long after they were due, likewise
 STALL_SHARE = 0.05  # a stall of more than this share of the cell: its throughput is no longer the server's
+LATE_SHARE = 0.05  # of reads that were taken LATE_S late: more are a fault,
+SAID_SHARE = 0.002  # more than this are noted
 BUSY_SHARE = 0.95  # of its core: what it did not do, nobody knows
 BUSY_OF_S = 1.0  # cells shorter than this say nothing about the core
 SATURATED = "the load generator was saturated"
@@ -31,6 +34,7 @@ class LoopLag:
         self._clock = clock
         self.late_s: list[float] = []
         self.send_delays_s: Sequence[float] = ()
+        self.reads = ReadLag()
         self.cpu_s = 0.0
         self.wall_s = 0.0
 
@@ -57,6 +61,7 @@ class LoopLag:
             *client_faults(self.late_s, cell_s),
             *core_faults(self.cpu_s, self.wall_s),
             *send_faults(self.send_delays_s),
+            *self.reads.faults(),
         )
 
     async def _probe(self) -> None:
@@ -93,6 +98,31 @@ def send_faults(delays_s: Sequence[float]) -> tuple[str, ...]:
     if late_s <= SENT_LATE_S:
         return ()
     return (f"{SATURATED}: requests left {late_s * 1e3:.0f} ms after they were due at p95; {ADVICE}",)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLag:
+    """Reads that the kernel stamped, and how many of them were taken more than LATE_S after they had come."""
+
+    reads: int = 0
+    late: int = 0
+
+    def notes(self) -> tuple[str, ...]:
+        """A read that is taken late holds several packets and has the last one's stamp."""
+        if self.late <= SAID_SHARE * self.reads:
+            return ()
+        share = f"{self.late / self.reads:.1%} of reads were taken more than {LATE_S * 1e3:.0f} ms after"
+        return (
+            f"{share} they had come, with the stamp of their last packet: so much of the tails of TTFT and ITL "
+            "is the client's",
+        )
+
+    def faults(self) -> tuple[str, ...]:
+        """More of them than a p95 bears."""
+        if self.late <= LATE_SHARE * self.reads:
+            return ()
+        share = f"{self.late / self.reads:.0%} of reads were taken more than {LATE_S * 1e3:.0f} ms late"
+        return (f"{SATURATED}: {share}; {ADVICE}",)
 
 
 def client_saturated(fault: str) -> bool:

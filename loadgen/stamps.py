@@ -11,6 +11,7 @@ import struct
 import sys
 import time
 
+from loadgen.lag import LATE_S, ReadLag
 from loadgen.reads import Clock
 
 SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python names it from 3.15 on
@@ -31,7 +32,13 @@ class KernelStamps:
         self._clock = clock
         self.available = sys.platform == "linux" and clock in KNOWN
         self._offset_s = 0.0
+        self._reads = self._late = 0
         self.align()
+
+    @property
+    def lag(self) -> ReadLag:
+        """How late stamped reads were taken so far."""
+        return ReadLag(self._reads, self._late)
 
     def ask(self, on: socket.socket) -> None:
         """From now on reads of the socket carry stamps, if the kernel gives them."""
@@ -54,4 +61,9 @@ class KernelStamps:
             return now_s
         seconds, nanoseconds = _seconds_and_nanoseconds(ancillary[0][2])
         stamp_s: float = seconds - self._offset_s + nanoseconds * 1e-9
-        return stamp_s if not_before_s <= stamp_s <= now_s else now_s
+        if not not_before_s <= stamp_s <= now_s:
+            return now_s
+        self._reads += 1
+        if now_s - stamp_s > LATE_S:
+            self._late += 1
+        return stamp_s

@@ -12,6 +12,7 @@ from collections import deque
 from urllib.parse import quote, urlsplit
 
 from loadgen.connection import Connection, SocketConnection, TransportConnection
+from loadgen.lag import ReadLag
 from loadgen.reads import Clock, Reads
 from loadgen.stamps import KernelStamps
 from loadgen.transcript import excerpt
@@ -50,6 +51,11 @@ class Wire:
         self._headers = _lines({"Host": parts.netloc.rpartition("@")[2]} | headers)
         self._addresses: list[tuple[socket.AddressFamily, tuple[object, ...]]] = []
         self._idle: deque[tuple[float, Connection]] = deque()
+
+    @property
+    def lag(self) -> ReadLag:
+        """How late reads were taken so far."""
+        return self._stamps.lag
 
     async def close(self) -> None:
         while self._idle:

@@ -25,7 +25,7 @@ from engines.contract import Endpoint
 from loadgen.asked_lengths import AskedLengths
 from loadgen.client import Client
 from loadgen.closed import drive_closed
-from loadgen.lag import LoopLag
+from loadgen.lag import LoopLag, ReadLag
 from loadgen.paced import until
 from loadgen.records import CellKey, Outcome, RequestRecord
 from loadgen.request import ClientSettings
@@ -63,6 +63,7 @@ class Account:
     send_delays_s: list[float]
     cpu_s: float
     wall_s: float
+    reads: ReadLag
 
 
 def say(kind: bytes, line: bytes = b"") -> None:
@@ -96,7 +97,7 @@ async def drive(job: Job) -> Account:
     assert how.course is not None
     return Account(
         how.course, scribe.outcomes, scribe.first_failure, scribe.lengths,
-        lag.late_s, list(scribe.send_delays_s), lag.cpu_s, lag.wall_s,
+        lag.late_s, list(scribe.send_delays_s), lag.cpu_s, lag.wall_s, client.lag,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ import orjson
 
 from loadgen.asked_lengths import AskedLengths
 from loadgen.decode import decode
-from loadgen.lag import client_faults, core_faults, send_faults
+from loadgen.lag import ReadLag, client_faults, core_faults, send_faults
 from loadgen.paced import Driven
 from loadgen.records import Outcome, RequestRecord
 from loadgen.share import Share
@@ -131,6 +131,7 @@ class Crew:
                 *client_faults(account.late_s, cell_s),
                 *core_faults(account.cpu_s, account.wall_s),
                 *send_faults(account.send_delays_s),
+                *account.reads.faults(),
             ):
                 yield f"{fault} ({name})"
 
@@ -198,7 +199,9 @@ class Crew:
             tuple(at for account in accounts for at in account.course.ran_out_s),
             self._start_s,
         )
-        return Driven(course.window(), notes=(f"{len(self._workers)} worker processes drove the load",))
+        reads = ReadLag(sum(a.reads.reads for a in accounts), sum(a.reads.late for a in accounts))
+        drove = f"{len(self._workers)} worker processes drove the load"
+        return Driven(course.window(), notes=(drove, *reads.notes()))
 
 
 def _how(returncode: int | None) -> str:

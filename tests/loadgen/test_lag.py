@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from loadgen.lag import LoopLag, client_faults, client_saturated, core_faults, send_faults
+from loadgen.lag import LoopLag, ReadLag, client_faults, client_saturated, core_faults, send_faults
 
 
 def test_a_loop_that_keeps_up_has_no_faults() -> None:
@@ -61,3 +61,14 @@ def test_requests_that_leave_late_were_not_the_load_that_was_asked_for() -> None
         "the load generator was saturated: requests left 200 ms after they were due at p95"
     )
     assert not client_saturated("the load generator stalled for 1.00 s of 2.00 s; is the machine shared?")
+
+
+def test_reads_that_were_taken_late_are_said_and_too_many_are_a_fault() -> None:
+    assert (ReadLag().notes(), ReadLag().faults()) == ((), ())
+    assert ReadLag(1000, 2).notes() == ()
+    (note,) = ReadLag(1000, 12).notes()
+    assert note.startswith("1.2% of reads were taken more than 20 ms after they had come")
+    assert ReadLag(1000, 50).faults() == ()
+    (fault,) = ReadLag(1000, 60).faults()
+    assert client_saturated(fault)
+    assert "6% of reads were taken more than 20 ms late" in fault

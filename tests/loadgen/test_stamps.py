@@ -38,6 +38,7 @@ def test_a_late_read_is_stamped_with_its_arrival() -> None:
     if not ancillary:
         pytest.skip("this kernel stamps no TCP reads")
     assert before_s - 1e-3 <= stamps.read_s(ancillary, 0.0) <= after_s + 1e-3
+    assert (stamps.lag.reads, stamps.lag.late) == (1, 1)
 
 
 def test_a_clock_of_ones_own_is_left_alone() -> None:
