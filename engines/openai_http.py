@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from engines import api_key
 from engines.contract import Endpoint, EngineError, EngineRequest
 
 if TYPE_CHECKING:
     import aiohttp
 
 ARM_PATH = "/depthgate/arm"
-API_KEY_VARIABLE = "OPENAI_API_KEY"
 PROBE_S = 10.0
 _MAX_PROBE_BYTES = 4 * 1024 * 1024
 _MODEL_INFO = re.compile(rb"^depthgate:model_info\{(.*)\} 1", re.MULTILINE)
@@ -68,7 +67,7 @@ class OpenAIEngine:
         arm = {"governor": request.governor, "options": dict(request.options)}
         timeout = aiohttp.ClientTimeout(total=PROBE_S)
         async with (
-            aiohttp.ClientSession(timeout=timeout, headers=auth_headers()) as session,
+            aiohttp.ClientSession(timeout=timeout, headers=api_key.auth_headers()) as session,
             session.post(self._url + ARM_PATH, json=arm, allow_redirects=False) as answer,
         ):
             if answer.status == 200:
@@ -85,7 +84,7 @@ class OpenAIEngine:
 
         timeout = aiohttp.ClientTimeout(total=PROBE_S)
         try:
-            async with aiohttp.ClientSession(timeout=timeout, headers=auth_headers()) as session:
+            async with aiohttp.ClientSession(timeout=timeout, headers=api_key.auth_headers()) as session:
                 return await self._probe(session)
         except aiohttp.ClientConnectorError as error:
             raise EngineError(
@@ -119,7 +118,7 @@ class OpenAIEngine:
         """Model id -> owner; empty when there is no such route and the caller knows the model."""
         status, raw = await self._get(session, "/v1/models")
         if status in (401, 403):
-            raise EngineError(f"{self._url}: /v1/models says {status}; set a valid key in {API_KEY_VARIABLE}")
+            raise EngineError(f"{self._url}: /v1/models says {status}; set a valid key in {api_key.VARIABLE}")
         if status == 404 and self._model is not None:
             return {}
         if status != 200:
@@ -160,19 +159,9 @@ def base_url(url: str) -> str:
         raise EngineError(f"url {url!r}: not an http(s) URL; write http://HOST:PORT")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise EngineError(
-            f"url of {host!r}: no credentials, query or fragment in it; a key goes into {API_KEY_VARIABLE}"
+            f"url of {host!r}: no credentials, query or fragment in it; a key goes into {api_key.VARIABLE}"
         )
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
-
-
-def auth_headers() -> dict[str, str]:
-    """The Authorization header from OPENAI_API_KEY, or nothing."""
-    key = os.environ.get(API_KEY_VARIABLE, "")
-    if not key:
-        return {}
-    if not key.isascii() or not key.isprintable():
-        raise EngineError(f"{API_KEY_VARIABLE} holds characters that a header cannot carry; set it anew")
-    return {"Authorization": f"Bearer {key}"}
 
 
 def _cards(raw: bytes, url: str) -> dict[str, str]:
@@ -199,7 +188,7 @@ def _model_info(metrics: bytes) -> dict[str, str]:
 
 def _shown(text: str, limit: int = 80) -> str:
     """A server's word for messages and records: printable ASCII, cut."""
-    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in api_key.without_key(text))
     return plain if len(plain) <= limit else f"{plain[: limit - 3]}..."
 
 

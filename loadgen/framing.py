@@ -13,6 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.api_key import without_key
+
 CRLF = b"\r\n"
 MOST_HEAD = 1 << 16  # bytes of a head, or of trailers
 MOST_LINE = 1 << 12  # bytes of a chunk's size and extensions
@@ -84,7 +86,7 @@ class Framing:
 
     def _head(self) -> bool:
         if not b"HTTP/1."[: len(self._rest)] == self._rest[:7]:
-            raise FramingError(f"it begins {self._rest[:40]!r}")
+            raise FramingError(f"it begins {_start(self._rest)}")
         end = self._rest.find(b"\r\n\r\n")
         if end < 0:
             if len(self._rest) > MOST_HEAD:
@@ -93,7 +95,7 @@ class Framing:
         first, *lines = self._rest[:end].split(CRLF)
         found = STATUS_LINE.fullmatch(first)
         if found is None:
-            raise FramingError(f"it begins {first[:40]!r}")
+            raise FramingError(f"it begins {_start(first)}")
         self._drop(end + 4)
         if not 100 <= (status := int(found[2])) < 200:  # 1xx: another head follows
             self.status, self.headers = status, _fields(lines)
@@ -107,7 +109,7 @@ class Framing:
         coding = headers.get("transfer-encoding", "").lower()
         length = headers.get("content-length")
         if coding and coding != "chunked":
-            raise FramingError(f"transfer-encoding {coding[:40]!r}")
+            raise FramingError(f"transfer-encoding {without_key(coding)[:40]!r}")
         if status in BODILESS:
             self.over = True
         elif coding:
@@ -115,7 +117,7 @@ class Framing:
         elif length is None:
             self.reusable, self._step = False, self._until_closed
         elif not (length.isascii() and length.isdigit() and len(length) < 19):
-            raise FramingError(f"content-length {length[:40]!r}")
+            raise FramingError(f"content-length {without_key(length)[:40]!r}")
         else:
             self._left, self._step = int(length), self._by_length
             self.over = self._left == 0
@@ -159,13 +161,13 @@ class Framing:
                     if len(text) < at + 2:
                         return False
                     if text[at : at + 2] != CRLF:
-                        raise FramingError(f"a chunk is followed by {text[at : at + 20]!r}")
+                        raise FramingError(f"a chunk is followed by {_start(text[at : at + MOST_LINE], 20)}")
                     at += 2
                     self._gap = False
                 end = text.find(CRLF, at)
                 if end < 0:
                     if len(text) - at > MOST_LINE:
-                        raise FramingError(f"a chunk begins {text[at : at + 20]!r}")
+                        raise FramingError(f"a chunk begins {_start(text[at : at + MOST_LINE], 20)}")
                     return False
                 left = chunk_size(text[at:end])
                 at = end + 2
@@ -201,7 +203,7 @@ def chunk_size(line: bytes) -> int:
     """Of a chunk's first line, extensions dropped. Raises FramingError."""
     found = CHUNK_SIZE.fullmatch(line)
     if found is None:
-        raise FramingError(f"a chunk begins {line[:20]!r}")
+        raise FramingError(f"a chunk begins {_start(line, 20)}")
     return int(found[1], 16)
 
 
@@ -211,7 +213,12 @@ def _fields(lines: list[bytes]) -> dict[str, str]:
     for line in lines:
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon or not name or name != name.strip():
-            raise FramingError(f"a header line reads {line[:40]!r}")
+            raise FramingError(f"a header line reads {_start(line)}")
         key = name.lower()
         headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
     return headers
+
+
+def _start(raw: bytes, most: int = 40) -> str:
+    """The first bytes of what came, as they are written in Python, without the API key."""
+    return repr(without_key(raw.decode("latin-1")).encode("latin-1")[:most])

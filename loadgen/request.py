@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import orjson
 
+from engines.api_key import auth_headers
 from loadgen.traffic import Prompt
 from suites.model import LoadSpec
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 ROUTES = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
 
@@ -38,15 +37,13 @@ class ClientSettings:
 
 
 def request_headers() -> dict[str, str]:
-    """Of every request. The API key comes from the environment (OPENAI_API_KEY), is sent and never kept."""
-    headers = {
+    """Of every request, with the API key. Raises EngineError for a key that no header can carry."""
+    plain = {
         "Content-Type": "application/json",
         "Accept": "text/event-stream",
         "Accept-Encoding": "identity",
     }
-    if key := os.environ.get(KEY_VARIABLE):
-        headers["Authorization"] = f"Bearer {key}"
-    return headers
+    return plain | auth_headers()
 
 
 def request_body(

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from engines.api_key import without_key
 from loadgen.records import TokenSource
 from loadgen.sse import SseParser
 
@@ -46,7 +47,7 @@ class Transcript:
 
 def excerpt(text: object) -> str:
     """A server's words, shortened and on one line: they are untrusted and end up in records and pages."""
-    line = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    line = without_key(text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text))
     line = " ".join("".join(c if c.isprintable() else " " for c in line[: 4 * EXCERPT]).split())
     return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engines.contract import Endpoint
+from engines.contract import Endpoint, EngineError
 from loadgen.client import Client, ClientSettings
 from loadgen.exchange import Ask, record_of
 from loadgen.records import CellKey, Outcome, RequestRecord, TokenSource
@@ -35,6 +35,7 @@ from tests.loadgen.servers import (
 pytestmark = pytest.mark.http
 PROMPT = Prompt("how many?", "gsm8k", 8, True, 7)
 GOOD = whole(event("a", 1), event("b c", 3))
+KEY = b"sk-" + b"0123456789abcdef" * 3
 
 
 async def ask(endpoint: Endpoint, settings: ClientSettings | None = None) -> RequestRecord:
@@ -106,8 +107,31 @@ def test_no_key_no_authorization(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_key_with_a_line_break_is_a_plain_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk\r\nX-Evil: 1")
-    with pytest.raises(ValueError, match="Authorization holds a line break"):
+    with pytest.raises(EngineError, match="OPENAI_API_KEY holds characters that a header cannot carry"):
         outcome(says(GOOD))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response(401, b'{"error": {"message": "incorrect key %b"}}' % KEY),
+        response(403, b"<p>%b</p>" % KEY),
+        response(429, b"", Retry_After=KEY.decode()),
+        response(200, KEY, Content_Type=KEY.decode()),
+        STREAM + chunk(b"data: %b\n\n" % KEY) + chunk(b""),
+        STREAM + chunk(b'data: {"error": {"message": "%b"}}\n\n' % KEY) + chunk(b""),
+        STREAM + KEY + b"\r\n",
+        b"Bearer %b\r\n\r\n" % KEY,
+        b"HTTP/1.1 200 OK\r\nBearer %b\r\n\r\n" % KEY,
+    ],
+)
+def test_a_key_that_the_server_says_again_is_in_no_record(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY.decode())
+    why = outcome(says(answer, hang_up=True)).why or ""
+    assert "[API key]" in why
+    assert "sk-0" not in why
 
 
 @pytest.mark.parametrize("status", [429, 503])

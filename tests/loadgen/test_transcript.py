@@ -232,3 +232,14 @@ def test_pieces_do_not_matter(cuts: list[int]) -> None:
 def test_excerpts_are_one_short_printable_line() -> None:
     assert excerpt(b"a\r\n\x1b[31mb\x00 \xff") == "a [31mb \ufffd"
     assert len(excerpt("x" * 10_000)) == EXCERPT
+
+
+def test_excerpts_hold_no_key_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    assert excerpt(b"incorrect key Bearer sk-0123456789.") == "incorrect key Bearer [API key]."
+    assert "sk-0" not in excerpt("x" * (EXCERPT - 6) + "sk-0123456789")
+
+
+def test_a_key_that_is_no_secret_hides_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    assert excerpt("EMPTY body") == "EMPTY body"

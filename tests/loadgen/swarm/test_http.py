@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from depthgate.loop import run_loop
-from engines.contract import Endpoint
+from engines.contract import Endpoint, EngineError
 from loadgen.client import Client
 from loadgen.exchange import Ask, Exchange, record_of
 from loadgen.records import CellKey, Outcome
@@ -150,7 +150,7 @@ def test_both_say_who_cannot_be_reached(url: str, words: str) -> None:
 
 def test_a_key_with_a_line_break_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "abc\r\nX-Other: 1")
-    with pytest.raises(ValueError, match="header Authorization holds a line break"):
+    with pytest.raises(EngineError, match="holds characters that a header cannot carry"):
         StreamClient("http://127.0.0.1:1", "m", SETTINGS, time.monotonic)
 
 
