@@ -18,6 +18,7 @@ SPECULATION = {
 ACCEPTED_BY_POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
 REACHED_BY_POSITION = "depthgate:spec_decode_num_reached_tokens_per_pos_total"
 LAG = "depthgate:engine_lag"
+MOST = 2.0**53  # beyond it a float does not count by one
 MOST_POSITIONS = 256  # no engine drafts deeper; a server's labels are not trusted with our memory
 SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
 SPLIT = re.compile(r'(?:^|,)\s*(?:position="(?=\d+")|le=")(\d+(?:\.\d+)?|\+Inf)"')
@@ -154,7 +155,7 @@ def _samples(text: str) -> Iterator[tuple[str, str, float]]:
             value = float(match[3])
         except ValueError:
             continue
-        if abs(value) < float("inf"):  # False for NaN too
+        if abs(value) < MOST:  # False for NaN too
             yield match[1], match[2] or "", value
 
 

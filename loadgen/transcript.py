@@ -18,6 +18,7 @@ from loadgen.sse import SseParser
 
 DONE = b"[DONE]"
 TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "tool_calls", "refusal")
+MOST_TOKENS = 10**9  # of an answer or a prompt; what says more counts nothing, and sums would overflow
 EXCERPT = 200  # characters of a server's words that a record keeps
 
 

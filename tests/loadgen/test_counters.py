@@ -109,3 +109,7 @@ def test_a_position_from_outer_space_takes_no_memory() -> None:
     positions = read_metrics(f'{name}{{position="999999999"}} 1\n').counters.accepted_by_position
     assert positions is not None
     assert len(positions) == 256
+
+
+def test_a_count_that_no_record_could_hold_is_unknown() -> None:
+    assert read_metrics("vllm:spec_decode_num_drafts_total 1e300\n").counters.drafts is None

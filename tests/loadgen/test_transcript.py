@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen.records import TokenSource
-from loadgen.transcript import EXCERPT, Transcript, TranscriptReader, excerpt
+from loadgen.transcript import EXCERPT, MOST_TOKENS, Transcript, TranscriptReader, excerpt
 from tests.shared_files import shared_file
 
 DONE = "data: [DONE]\n\n"
@@ -122,7 +122,7 @@ def test_no_usage_is_unknown_and_not_the_number_of_chunks() -> None:
     assert (answer.output_tokens, answer.tokens_are) == (None, TokenSource.UNKNOWN)
 
 
-@pytest.mark.parametrize("usage", [0, True, -1, 1.5, "7"])
+@pytest.mark.parametrize("usage", [0, True, -1, 1.5, "7", MOST_TOKENS + 1, 2**63])
 def test_a_usage_that_counts_nothing_is_unknown(usage: Any) -> None:
     answer = read(delta(content="a") + event({"choices": [], "usage": {"completion_tokens": usage}}) + DONE)
     assert (answer.output_tokens, answer.tokens_are) == (None, TokenSource.UNKNOWN)
