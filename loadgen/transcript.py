@@ -133,11 +133,11 @@ class TranscriptReader:
         if type(usage) is not dict:
             return None
         so_far, prompt = usage.get("completion_tokens"), usage.get("prompt_tokens")
-        if type(prompt) is not int or prompt < 0:
+        if type(prompt) is not int or not 0 <= prompt <= MOST_TOKENS:
             prompt = None
         else:
             self._prompt_tokens = prompt
-        if type(so_far) is not int or so_far < 0:
+        if type(so_far) is not int or not 0 <= so_far <= MOST_TOKENS:
             return None
         self._usage_total = so_far
         total = usage.get("total_tokens")
