@@ -98,7 +98,7 @@ async def _drive_here(cell: RunningCell) -> tuple[Driven, LoopLag]:
     if load.max_in_flight is None:  # else requests wait here because the load says so
         lag.send_delays_s = cell.scribe.send_delays_s
     lag.reads = cell.client.lag
-    return replace(how, notes=(*how.notes, *lag.reads.notes())), lag
+    return replace(how, notes=(*how.notes, *lag.notes())), lag
 
 
 class Tally(Protocol):

@@ -64,6 +64,15 @@ class LoopLag:
             *self.reads.faults(),
         )
 
+    def notes(self) -> tuple[str, ...]:
+        """What came while the loop was held up may have the stamp of what came last."""
+        worst_s = self.worst_s or 0.0
+        held_up = (
+            f"the load generator's loop woke {worst_s * 1e3:.0f} ms late at worst: what came then "
+            "may have later stamps, in the tails of TTFT and ITL"
+        )
+        return (*((held_up,) if worst_s > LATE_S else ()), *self.reads.notes())
+
     async def _probe(self) -> None:
         while True:
             due_s = self._clock() + PROBE_S
@@ -111,10 +120,9 @@ class ReadLag:
         """A read that is taken late holds several packets and has the last one's stamp."""
         if self.late <= SAID_SHARE * self.reads:
             return ()
-        share = f"{self.late / self.reads:.1%} of reads were taken more than {LATE_S * 1e3:.0f} ms after"
         return (
-            f"{share} they had come, with the stamp of their last packet: so much of the tails of TTFT and ITL "
-            "is the client's",
+            f"the load generator took {self.late / self.reads:.1%} of reads more than {LATE_S * 1e3:.0f} ms "
+            "after they had come: at least so much of the tails of TTFT and ITL is its own",
         )
 
     def faults(self) -> tuple[str, ...]:

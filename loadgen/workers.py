@@ -22,7 +22,7 @@ import orjson
 
 from loadgen.asked_lengths import AskedLengths
 from loadgen.decode import decode
-from loadgen.lag import ReadLag, client_faults, core_faults, send_faults
+from loadgen.lag import LoopLag, ReadLag, client_faults, core_faults, send_faults
 from loadgen.paced import Driven
 from loadgen.records import Outcome, RequestRecord
 from loadgen.share import Share
@@ -201,7 +201,10 @@ class Crew:
         )
         reads = ReadLag(sum(a.reads.reads for a in accounts), sum(a.reads.late for a in accounts))
         drove = f"{len(self._workers)} worker processes drove the load"
-        return Driven(course.window(), notes=(drove, *reads.notes()))
+        lag = LoopLag(time.monotonic)
+        lag.reads = reads
+        lag.late_s = [late_s for account in accounts for late_s in account.late_s]
+        return Driven(course.window(), notes=(drove, *lag.notes()))
 
 
 def _how(returncode: int | None) -> str:

@@ -67,8 +67,18 @@ def test_reads_that_were_taken_late_are_said_and_too_many_are_a_fault() -> None:
     assert (ReadLag().notes(), ReadLag().faults()) == ((), ())
     assert ReadLag(1000, 2).notes() == ()
     (note,) = ReadLag(1000, 12).notes()
-    assert note.startswith("1.2% of reads were taken more than 20 ms after they had come")
+    assert note.startswith("the load generator took 1.2% of reads more than 20 ms after they had come")
     assert ReadLag(1000, 50).faults() == ()
     (fault,) = ReadLag(1000, 60).faults()
     assert client_saturated(fault)
     assert "6% of reads were taken more than 20 ms late" in fault
+
+
+def test_a_stall_too_short_to_be_a_fault_is_said() -> None:
+    lag = LoopLag(lambda: 0.0)
+    lag.late_s = [0.0] * 400 + [0.02]
+    assert (lag.notes(), lag.faults(8.0)) == ((), ())
+    lag.late_s.append(0.13)
+    (note,) = lag.notes()
+    assert note.startswith("the load generator's loop woke 130 ms late at worst")
+    assert lag.faults(8.0) == ()
