@@ -7,6 +7,7 @@ body itself, follows redirects and keeps cookies.
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
@@ -16,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import gevent
 import gevent.socket
+from gevent.monkey import get_original
 from gevent.ssl import create_default_context
 from geventhttpclient.connectionpool import ConnectionPool, SSLConnectionPool
 
@@ -30,6 +32,7 @@ from loadgen.verdict import End, Ending
 from loadgen.wire import CLASS_HEADER, KEEPALIVE_S, WireError
 
 MOST_CONNECTIONS = 65_536
+_poll = get_original("select", "poll")  # of the system, patched or not
 READ_BYTES = 1 << 16
 
 
@@ -48,8 +51,12 @@ class _Plain(ConnectionPool):
         super().return_socket(sock)
 
     def _is_socket_alive(self, sock: gevent.socket.socket | None) -> bool:
-        since_s = 0.0 if sock is None else self._idle_since_s.pop(sock, 0.0)
-        return time.monotonic() - since_s < KEEPALIVE_S and super()._is_socket_alive(sock)
+        """Without select: gevent's lets others run first, a quarter of a millisecond before each request."""
+        if sock is None or time.monotonic() - self._idle_since_s.pop(sock, 0.0) >= KEEPALIVE_S:
+            return False
+        poll = _poll()
+        poll.register(sock.fileno(), select.POLLIN)
+        return not poll.poll(0)
 
 
 class _Tls(_Plain, SSLConnectionPool):

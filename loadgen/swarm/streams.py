@@ -85,9 +85,10 @@ class Streams:
     def _closed_stream(self, stream: int) -> Iterator[tuple[Turn, float, Exchange]]:
         loop = self._loop
         assert loop is not None
-        free_s = self._start_s
+        free_s: float | None = self._start_s
         for prompt in self._sent(stream):
-            due_s = loop.due_s(stream, free_s)
+            due_s = loop.due_s(stream, self._clock() if free_s is None else free_s)
+            free_s = None
             wait_until(self._clock, due_s)
             turn = loop.begin(stream, due_s)
             if turn is None:
@@ -97,7 +98,6 @@ class Streams:
             yield turn, due_s, exchange
             if not exchange.answered:
                 gevent.sleep(PAUSE_S)
-            free_s = self._clock()
 
     def _burst_stream(self, stream: int) -> Iterator[tuple[Turn, float, Exchange]]:
         prompts = self._sent(stream)
