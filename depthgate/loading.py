@@ -7,6 +7,9 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+import orjson
 
 from depthgate.exits import UsageError
 from depthgate.loop import run_loop
@@ -18,10 +21,11 @@ from loadgen.records import CellRecord, RequestRecord
 from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
 from suites.parse import MOST_STREAMS
-from suites.traffic import CLIENT_FIELDS
+from suites.traffic import CLIENT_FIELDS, MOST_TOKENS
 
 INVALID = 4
 INTERRUPTED = 130
+Sendable = TypeVar("Sendable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,16 @@ def _body(text: str | None) -> dict[str, object] | None:
     body = None if text is None else json_object("--body", text)
     for name in sorted(CLIENT_FIELDS & (body or {}).keys()):
         raise UsageError(f"--body: {name!r} is set by the client; drop it or use the flag for it")
-    return body
+    return _sendable("--body", body)
+
+
+def _sendable(flag: str, value: Sendable) -> Sendable:
+    """UsageError for what no body can carry: half a character, a whole number beyond 64 bits."""
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        raise UsageError(f"{flag}: cannot be sent ({error}); give another value") from None
+    return value
 
 
 def _settings(args: argparse.Namespace) -> LoadSettings:
@@ -90,6 +103,8 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
             raise UsageError(f"{_flag(flag)} {value}: must be 1 or more")
     if args.concurrency > MOST_STREAMS:
         raise UsageError(f"--concurrency {args.concurrency}: must be at most {MOST_STREAMS} streams")
+    if args.max_tokens > MOST_TOKENS:
+        raise UsageError(f"--max-tokens {args.max_tokens}: must be at most {MOST_TOKENS}")
     if not args.timeout > 0:
         raise UsageError(f"--timeout {args.timeout}: must be above 0 seconds")
     _check_pace(args)
@@ -100,7 +115,7 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
         concurrency=args.concurrency,
         requests=args.requests,
         max_tokens=args.max_tokens,
-        model=args.model,
+        model=_sendable("--model", args.model),
         route=args.route,
         ignore_eos=args.ignore_eos,
         prompts=args.prompts,

@@ -169,6 +169,8 @@ class Fields:
             return [self._plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
         if isinstance(value, float) and not math.isfinite(value):
             raise SuiteError(f"{self.source}: {path} = {value}: must be a finite number")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise SuiteError(f"{self.source}: {path} = {shown(value)}: must fit in 64 bits")
         if not isinstance(value, str | bool | int | float):
             raise SuiteError(
                 f"{self.source}: {path} = {shown(value)}: must be text, a number, true, false or a list"

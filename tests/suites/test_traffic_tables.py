@@ -86,6 +86,7 @@ def test_fields_that_are_left_out_leave_old_hashes_as_they_are() -> None:
         ("body = { seed = 1 }", "body = {'seed': 1}: 'seed' is set by the client; write seed in the suite"),
         ("body = { max_tokens = 1 }", "write max_tokens in the traffic class"),
         ("body = { stream = false }", "'stream' is set by the client; remove it"),
+        (f"body = {{ t = {2**63} }}", "traffic[0].body.t = 9223372036854775808: must fit in 64 bits"),
         ("body = { t = nan }", "traffic[0].body.t = nan: must be a finite number"),
     ],
 )
