@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import orjson
@@ -35,7 +36,8 @@ from loadgen.steady import Course
 from loadgen.stream import Prompts, RunningCell
 from suites.model import LoadSpec
 
-READY, RECORD, TEXT, END = b"y", b"r", b"t", b"e"
+READY, RECORD, TEXT, END, ALIVE = b"y", b"r", b"t", b"e", b"a"
+ALIVE_S = 1.0  # between two signs of life: requests may take longer than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,27 @@ async def drive(job: Job) -> Account:
         start_s = float(await asyncio.to_thread(sys.stdin.buffer.readline) or b"0")
         _cancel_at_end_of_input()
         await until(clock, start_s)
-        async with scribe.writing(), lag.watching():
+        async with scribe.writing(), lag.watching(), _saying_alive():
             how = await drive_closed(cell)
     assert how.course is not None
     return Account(
         how.course, scribe.outcomes, scribe.first_failure, scribe.lengths,
         lag.late_s, list(scribe.send_delays_s), lag.cpu_s, lag.wall_s, client.lag,
     )  # fmt: skip
+
+
+@asynccontextmanager
+async def _saying_alive() -> AsyncIterator[None]:
+    async def say_so() -> None:
+        while True:
+            say(ALIVE)
+            await asyncio.sleep(ALIVE_S)
+
+    task = asyncio.create_task(say_so())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 def _cancel_at_end_of_input() -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -33,6 +34,7 @@ from loadgen.worker_process import END, READY, RECORD, TEXT, Account, Job
 READY_S = 60.0  # to start, connect and make prompts
 LEAD_S = 0.02  # from the word to go to the start itself
 LAST_WORDS_S = 10.0  # for records of what was cancelled
+SILENT_S = 60.0  # without a sign of life: stopped, or starved; it is ended
 LONGEST_LINE = 1 << 28
 ROOT = str(Path(__file__).parents[1])
 START = (  # -m would name its classes otherwise than we do; -P keeps the working folder's modules out
@@ -53,12 +55,14 @@ class Queue(Protocol):
 
 @dataclass(slots=True)
 class Worker:
-    """One process. `account`: what it said at its end, None = it did not."""
+    """One process. `account`: what it said at its end, None = it did not. `heard`: lines of it."""
 
     number: int
     process: asyncio.subprocess.Process
     account: Account | None = None
     kept: int = 0
+    heard: int = 0
+    silent: bool = False
 
     def tell(self, line: bytes) -> None:
         """To its stdin, which ends only with `dismiss`."""
@@ -102,8 +106,9 @@ class Crew:
         except asyncio.CancelledError:
             for worker in self._workers:
                 worker.dismiss()
-            async with asyncio.timeout(LAST_WORDS_S):
-                await self._hear_all()
+            with suppress(TimeoutError):  # one that is stopped says nothing; the others have
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await self._hear_all()
             raise
         finally:
             for worker in self._workers:
@@ -123,7 +128,7 @@ class Crew:
             account, name = worker.account, f"worker {worker.number + 1} of {len(self._workers)}"
             if account is None:
                 yield (
-                    f"{name} died ({_how(worker.process.returncode)}): {worker.kept} of its records are "
+                    f"{name} died ({_how(worker)}): {worker.kept} of its records are "
                     "kept, what it had under way is lost; run the cell again"
                 )
                 continue
@@ -164,8 +169,16 @@ class Crew:
         await asyncio.gather(*map(self._hear, self._workers))
 
     async def _hear(self, worker: Worker) -> None:
+        watcher = asyncio.create_task(_end_when_silent(worker))
+        try:
+            await self._hear_lines(worker)
+        finally:
+            watcher.cancel()
+
+    async def _hear_lines(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
         while line := await worker.process.stdout.readline():
+            worker.heard += 1
             kind, rest = line[:1], line[1:-1]
             if not line.endswith(b"\n"):
                 return  # killed in the middle of a line
@@ -207,7 +220,20 @@ class Crew:
         return Driven(course.window(), notes=(drove, *lag.notes()))
 
 
-def _how(returncode: int | None) -> str:
-    if returncode is not None and returncode < 0:
-        return signal.Signals(-returncode).name
-    return f"exit {returncode}"
+async def _end_when_silent(worker: Worker) -> None:
+    """Silence counts in halves: after a Ctrl-Z of all, time has passed before the first line comes."""
+    silent_halves = 0
+    while silent_halves < 2:
+        before = worker.heard
+        await asyncio.sleep(SILENT_S / 2)
+        silent_halves = silent_halves + 1 if worker.heard == before else 0
+    worker.silent = True
+    with suppress(ProcessLookupError):
+        worker.process.kill()
+
+
+def _how(worker: Worker) -> str:
+    code = worker.process.returncode
+    if worker.silent:
+        return f"silent for {SILENT_S:g} s, then ended"
+    return signal.Signals(-code).name if code is not None and code < 0 else f"exit {code}"

@@ -128,6 +128,57 @@ def test_cancelling_reaches_the_workers_and_their_requests_are_records() -> None
     assert [record.outcome for record in records] == [Outcome.CANCELLED] * 5
 
 
+@pytest.mark.http
+def test_a_worker_that_falls_silent_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        await asyncio.sleep(0.02)
+        writer.write(whole(event("a", 1)))
+
+    monkeypatch.setattr(workers, "SILENT_S", 3.0)  # of signs of life a second apart
+    seen = 0
+
+    def stop(record: RequestRecord) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 20:
+            os.kill(children()[0], signal.SIGSTOP)
+
+    async def inside() -> CellRecord:
+        async with serving(answer) as endpoint:
+            load = replace(LOAD, requests_per_stream=30, workers=2)
+            return await drive_cell(endpoint, KEY, load, MIX.cell(KEY), on_record=stop)
+
+    cell = asyncio.run(inside())
+    (fault,) = [fault for fault in cell.invalid if "died" in fault]
+    assert "(silent for 3 s, then ended)" in fault
+    assert children() == []
+
+
+@pytest.mark.http
+def test_cancelling_does_not_wait_for_a_worker_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(writer: asyncio.StreamWriter, _: Asked) -> None:
+        came.set()
+        await asyncio.sleep(30)
+
+    came = asyncio.Event()
+    monkeypatch.setattr(workers, "LAST_WORDS_S", 0.5)
+    records: list[RequestRecord] = []
+
+    async def inside() -> None:
+        async with serving(answer) as endpoint:
+            load = replace(LOAD, workers=2)
+            cell = drive_cell(endpoint, KEY, load, MIX.cell(KEY), on_record=records.append)
+            task = asyncio.create_task(cell)
+            await came.wait()
+            os.kill(children()[0], signal.SIGSTOP)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert children() == []
+
+    asyncio.run(inside())
+
+
 def test_a_worker_that_cannot_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "START", "raise SystemExit(3)")
     with pytest.raises(workers.WorkerError, match=r"worker \d of 2 did not start; .* or use workers = 1"):
