@@ -245,6 +245,7 @@ def main(argv: list[str]) -> int:
     own.add_argument("--expect", type=int, default=1)
     own.add_argument("--web-port", type=int)
     args = own.parse_args(argv)
+    sys.argv = sys.argv[:1]  # locust's page parses the command line anew
     setup_logging("INFO")
     os.environ.setdefault("LOCUST_WAIT_FOR_WORKERS_REPORT_AFTER_RAMP_UP", "30")  # s; 1 is short when busy
     options = get_parser().parse_args(["--headless"])
