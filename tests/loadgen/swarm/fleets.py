@@ -81,6 +81,13 @@ def command_lines(words: str) -> bytes:
     return b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children(words))
 
 
+def lost_streams(loss: str) -> int:
+    """How many streams a cell's fault names: `with stream 5 was lost`, `with streams 2-3 was lost`."""
+    named = loss.split("with stream")[1].split(" was lost")[0].strip("s ")
+    first, _, last = named.partition("-")
+    return int(last or first) - int(first) + 1
+
+
 def _descends(pid: int, ancestor: int) -> bool:
     while pid > 1:
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
