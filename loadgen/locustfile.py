@@ -28,7 +28,7 @@ from loadgen.records import RequestRecord
 from loadgen.swarm import orders
 from loadgen.swarm.figures import rows
 from loadgen.swarm.ledger import Ledger
-from loadgen.swarm.link import LINK_VARIABLE, Follower
+from loadgen.swarm.link import Follower
 from loadgen.swarm.solo import CLOCK, Solo, SoloSettings, local_path
 from loadgen.swarm.solo_master import SoloMaster
 from loadgen.swarm.station import Station
@@ -193,7 +193,7 @@ def wire(environment: Environment, runner: Runner, **_: Any) -> None:
 
 def _wire_master(environment: Environment, runner: MasterRunner) -> None:
     workers = _Workers(runner)
-    link = os.environ.get(LINK_VARIABLE)
+    link = os.environ.get(orders.LINK_VARIABLE)
     follower = Follower(link, workers) if link else None
     if follower is None:
         folder = _folder(environment)

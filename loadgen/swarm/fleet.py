@@ -17,10 +17,10 @@ from typing import Any
 import orjson
 
 from engines import process_guard
+from loadgen.swarm.orders import LINK_VARIABLE
 
 CHECKOUT = Path(__file__).parents[2]
 LOCUSTFILE = CHECKOUT / "loadgen" / "locustfile.py"
-LINK_VARIABLE = "DEPTHGATE_LINK"
 DEFAULT_PORT = 5557  # locust's own
 GRACE_S = 3.0  # from SIGTERM to SIGKILL
 START_S = 60.0

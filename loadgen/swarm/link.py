@@ -13,7 +13,6 @@ import orjson
 from loadgen.swarm.control import CellFailed, Control, Workers
 from loadgen.swarm.orders import Order
 
-LINK_VARIABLE = "DEPTHGATE_LINK"  # path of the socket, for the master alone
 LOOK_S = 0.1
 
 

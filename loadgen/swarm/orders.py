@@ -27,6 +27,7 @@ RECORDS = "depthgate_records"
 DONE = "depthgate_done"
 CLAIM = "depthgate_claim"
 
+LINK_VARIABLE = "DEPTHGATE_LINK"  # path of the socket to depthgate, for the master alone
 LOADS = ("closed", "burst")
 
 

@@ -148,7 +148,7 @@ class TestStory:
         assert [len(due) for due in dues] == [1, 1, 1]  # one release for all, whichever the worker
         assert max(dues[0]) < ends[0] <= min(dues[1]) < ends[1] <= min(dues[2])
         assert cell.window_start_s == pytest.approx(min(dues[1]), abs=2e-5)
-        assert cell.window_end_s == pytest.approx(ends[2], abs=2e-5)
+        assert ends[2] <= cell.window_end_s < ends[2] + 0.1  # the last read, which may hold no body any more
 
     def test_workers_keep_their_own_files(self, story: Story) -> None:
         files = sorted((story.folder / "workers").glob("fixed_2.c6.r1.*"))
