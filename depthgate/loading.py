@@ -155,6 +155,8 @@ def _check_pace(args: argparse.Namespace) -> None:
         raise UsageError(f"--rate {args.rate:g}: a trace has its own times; drop one of the two")
     if (args.arrivals == "gamma") != (args.cv is not None):
         raise UsageError(f"--arrivals {args.arrivals}: --cv goes with gamma; give both or neither")
+    if args.arrivals != "poisson" and args.rate is None:
+        raise UsageError(f"--arrivals {args.arrivals}: at what rate? add --rate 4, or drop it")
     if args.think_kind is not None and args.think is None:
         raise UsageError(f"--think-kind {args.think_kind}: of what mean? add --think 1.0")
 

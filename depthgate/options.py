@@ -41,7 +41,7 @@ def is_url(text: str) -> bool:
 
 
 def checked_url(flag: str, text: str) -> str:
-    """`text` if it is an http(s) URL without credentials: it enters the manifest and the page."""
+    """`text` if it is an http(s) URL without credentials or a query: it enters the manifest and the page."""
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
@@ -51,4 +51,6 @@ def checked_url(flag: str, text: str) -> str:
         raise UsageError(f"{flag} {text}: not a URL; write http://127.0.0.1:8000")
     if parts.username is not None:
         raise UsageError(f"{flag}: the URL holds credentials; set OPENAI_API_KEY in the environment instead")
+    if parts.query or parts.fragment:
+        raise UsageError(f"{flag}: the URL holds a query or a fragment, which no request would; drop it")
     return text

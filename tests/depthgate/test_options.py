@@ -19,7 +19,7 @@ def test_json_object_refuses_the_rest(text: str) -> None:
 
 
 def test_arm_urls_keep_order_and_equals_signs() -> None:
-    assert arm_urls(["off=http://h:1", "b=https://h/?a=b"]) == {"off": "http://h:1", "b": "https://h/?a=b"}
+    assert arm_urls(["off=http://h:1", "b=https://h//a=b"]) == {"off": "http://h:1", "b": "https://h//a=b"}
 
 
 @pytest.mark.parametrize("pair", ["off", "=http://h", "off=h:1", "off="])
@@ -42,6 +42,13 @@ def test_a_url_with_credentials_is_refused_without_repeating_them() -> None:
     with pytest.raises(UsageError) as refused:
         checked_url("--url", "http://me:hunter2@127.0.0.1:1")
     assert "OPENAI_API_KEY" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("rest", ["?api-key=hunter2", "#hunter2"])
+def test_a_url_with_a_query_is_refused_without_repeating_it(rest: str) -> None:
+    with pytest.raises(UsageError, match="holds a query or a fragment") as refused:
+        checked_url("--url", f"http://127.0.0.1:1/v1{rest}")
     assert "hunter2" not in str(refused.value)
 
 
