@@ -20,7 +20,7 @@ from reports.run_folder import StoredRequests, read_run
 from tests.reports.hand_made import step, suite, write_lines, write_manifest, write_run
 
 FLIPS = (
-    120  # of each way and form; thousands were run by hand: `python -m tests.reports.test_altered_run 3000`
+    40  # of each way and form; thousands were run by hand: `python -m tests.reports.test_altered_run 3000`
 )
 PAGES = 20  # one in so many is shown as well
 
