@@ -20,6 +20,7 @@ from loadgen.load_command import LoadSettings, run_load
 from loadgen.records import CellRecord, RequestRecord
 from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
+from suites.limits import LONGEST_S
 from suites.parse import MOST_STREAMS
 from suites.traffic import CLIENT_FIELDS, MOST_TOKENS
 
@@ -153,6 +154,12 @@ def _check_pace(args: argparse.Namespace) -> None:
             raise UsageError(f"{_flag(name)} {value}: must be above 0 and below a million")
     if args.rate is not None and args.trace is not None:
         raise UsageError(f"--rate {args.rate:g}: a trace has its own times; drop one of the two")
+    if args.rate is not None and args.requests / args.rate > LONGEST_S:
+        days = args.requests / args.rate / 86_400
+        raise UsageError(
+            f"--rate {args.rate:g}: {args.requests} requests would take {days:.3g} days; raise the rate, "
+            "or lower --requests"
+        )
     if (args.arrivals == "gamma") != (args.cv is not None):
         raise UsageError(f"--arrivals {args.arrivals}: --cv goes with gamma; give both or neither")
     if args.arrivals != "poisson" and args.rate is None:

@@ -195,6 +195,7 @@ def test_a_dataset_file_without_the_column(tmp_path: Path) -> None:
         ([*LOAD, "--rate", "2", "--think", "1"], "--think 1.0: not of this loop; drop it"),
         ([*LOAD, "--rate", "2", "--trace", "x"], "a trace has its own times"),
         ([*LOAD, "--rate", "2", "--arrivals", "gamma"], "--cv goes with gamma"),
+        ([*LOAD, "--rate", "1e-9"], "days; raise the rate"),
         ([*LOAD, "--arrivals", "constant"], "--arrivals constant: at what rate?"),
         ([*LOAD, "--trace", "due.txt", "--arrivals", "constant"], "--arrivals constant: at what rate?"),
         ([*LOAD, "--think-kind", "fixed"], "add --think 1.0"),
