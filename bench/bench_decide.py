@@ -43,6 +43,7 @@ PROFILE: Final = Profile(
 )
 SCHEDULE: Final = [[1, 64, 8], [65, 128, 3], [129, 512, 0]]
 REQUIRED: Final[dict[str, dict[str, Any]]] = {
+    "cycle": {"depths": [3, 0, 0, 0]},
     "disable_above": {"above": 64},
     "schedule": {"schedule": SCHEDULE},
     "hysteresis_schedule": {"schedule": SCHEDULE},
