@@ -12,10 +12,10 @@ from engines.contract import Endpoint
 from loadgen.dialogue import Message
 from loadgen.exchange import Exchange
 from loadgen.lag import ReadLag
-from loadgen.reads import Clock, Reads
+from loadgen.reads import Clock
 from loadgen.request import ROUTES, ClientSettings, request_body, request_headers
 from loadgen.traffic import Prompt
-from loadgen.verdict import End, Ending
+from loadgen.verdict import End, Ending, ending_of
 from loadgen.wire import Answer, Wire, WireError
 
 __all__ = ["Client", "ClientSettings"]
@@ -61,7 +61,7 @@ class Client:
             async with asyncio.timeout(max(0.0, due_s + self._settings.timeout_s - self._clock())):
                 body = request_body(self._endpoint.model, self._settings, prompt, before)
                 await self._wire.post(self._route, body, prompt.traffic_class, answer)
-            ending = _ending(answer.reads)
+            ending = ending_of(answer.reads)
         except TimeoutError:
             ending = Ending(End.DEADLINE, f"no end within {self._settings.timeout_s:g} s")
         except asyncio.CancelledError:
@@ -70,7 +70,7 @@ class Client:
             ending = Ending(End.FAULT, str(error))
         except OSError as error:
             answer.reads.ended(error)
-            ending = _ending(answer.reads)
+            ending = ending_of(answer.reads)
         reads = answer.reads
         ended_s = reads.times[-1] if reads.times else self._clock()
         said = reads.text() if keeps_text and reads.status == 200 else None
@@ -94,16 +94,3 @@ class Client:
         except FAULTS:
             return None
         return answer.reads.text() if answer.reads.status == 200 else None
-
-
-def _ending(reads: Reads) -> Ending:
-    """A plain sentence. An end without a reset is an end: what the stream lacks then decides."""
-    if reads.fault is not None:
-        return Ending(End.FAULT, reads.fault)
-    if reads.lost is None:
-        return Ending(End.EOF)
-    if isinstance(reads.lost, OSError):
-        return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
-    if reads.status is None:
-        return Ending(End.FAULT, "the server closed the connection without an answer")
-    return Ending(End.EOF)

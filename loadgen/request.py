@@ -46,6 +46,14 @@ def request_headers() -> dict[str, str]:
     return plain | auth_headers()
 
 
+def header_lines(headers: dict[str, str]) -> bytes:
+    """Header lines. Raises ValueError on a line break inside a value, such as a key pasted with one."""
+    for name, value in headers.items():
+        if "\r" in value or "\n" in value:
+            raise ValueError(f"header {name} holds a line break; remove it")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
+
+
 def request_body(
     model: str, settings: ClientSettings, prompt: Prompt, before: Sequence[Mapping[str, str]] = ()
 ) -> bytes:

@@ -39,6 +39,19 @@ class Ending:
     text: str = ""
 
 
+def ending_of(reads: Reads) -> Ending:
+    """A plain sentence. An end without a reset is an end: what the stream lacks then decides."""
+    if reads.fault is not None:
+        return Ending(End.FAULT, reads.fault)
+    if reads.lost is None:
+        return Ending(End.EOF)
+    if isinstance(reads.lost, OSError):
+        return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
+    if reads.status is None:
+        return Ending(End.FAULT, "the server closed the connection without an answer")
+    return Ending(End.EOF)
+
+
 def judge(
     status: int | None, headers: Mapping[str, str], reads: Reads, ending: Ending, transcript: Transcript
 ) -> tuple[Outcome, str | None]:

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from loadgen.connection import Connection, SocketConnection, TransportConnection
 from loadgen.lag import ReadLag
 from loadgen.reads import Clock, Reads
+from loadgen.request import header_lines
 from loadgen.stamps import KernelStamps
 from loadgen.transcript import excerpt
 
@@ -48,7 +49,7 @@ class Wire:
         self._host = parts.hostname
         self._port = parts.port or (443 if self._tls else 80)
         self._path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
-        self._headers = _lines({"Host": parts.netloc.rpartition("@")[2]} | headers)
+        self._headers = header_lines({"Host": parts.netloc.rpartition("@")[2]} | headers)
         self._addresses: list[tuple[socket.AddressFamily, tuple[object, ...]]] = []
         self._idle: deque[tuple[float, Connection]] = deque()
 
@@ -64,7 +65,7 @@ class Wire:
 
     async def post(self, path: str, body: bytes, traffic_class: str, answer: Answer) -> None:
         """Fills `answer` until the response has ended. Raises WireError or OSError."""
-        own = _lines({CLASS_HEADER: quote(traffic_class, safe=" "), "Content-Length": str(len(body))})
+        own = header_lines({CLASS_HEADER: quote(traffic_class, safe=" "), "Content-Length": str(len(body))})
         await self._exchange(b"".join((self._start("POST", path), own, b"\r\n", body)), answer)
 
     async def get(self, path: str, answer: Answer) -> None:
@@ -141,11 +142,3 @@ class Wire:
             server_hostname=self._host,
         )
         return connection
-
-
-def _lines(headers: dict[str, str]) -> bytes:
-    """Header lines. Raises ValueError on a line break inside a value, such as a key pasted with one."""
-    for name, value in headers.items():
-        if "\r" in value or "\n" in value:
-            raise ValueError(f"header {name} holds a line break; remove it")
-    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()

@@ -15,7 +15,7 @@ from typing import Final
 from reports.judgement import Interval, Judgement
 from reports.pooled import Throughputs, repeat_figures
 from reports.reproduction import ReproductionSummary
-from reproducers.changes import with_options
+from reproducers.changes import nine_of_ten, with_acceptance
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.findings import above, below
 from reproducers.script import run_script
@@ -25,7 +25,7 @@ SUBJECT: Final = "fixed_8"
 DEPTH: Final = 8
 AMPLIFIED: Final = 3.0  # verified drafts per emitted token; a drafter that suits K=8 needs about 1.3
 LOSS: Final = 0.75  # K=8 / no speculation
-SUITS: Final = tuple(round(0.9**position, 4) for position in range(1, DEPTH + 1))
+SUITS: Final = nine_of_ten(DEPTH)
 
 
 def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummary:
@@ -70,7 +70,7 @@ REPRODUCER = Reproducer(
     assess=assess,
     control=Control(
         "nine of ten drafts pass at every position",
-        with_options(acceptance={"by_class": {"default": list(SUITS)}}),
+        with_acceptance(SUITS),
     ),
     expected=Expected(4.5, 5.3),  # the acceptance of the suite was sized to 4.96
 )

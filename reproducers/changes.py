@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,16 @@ def with_options(**values: object) -> Change:
 def with_profile(name: str) -> Change:
     """The suite on another profile of the embedded engine, of the same drafter class or none named."""
     return lambda suite: replace(suite, engine=replace(suite.engine, profile=name))
+
+
+def nine_of_ten(depth: int) -> tuple[float, ...]:
+    """Acceptance by position, unconditional, where nine of ten drafts pass at every one."""
+    return tuple(round(0.9**position, 4) for position in range(1, depth + 1))
+
+
+def with_acceptance(by_position: Sequence[float]) -> Change:
+    """Other text: every class is accepted so."""
+    return with_options(acceptance={"by_class": {"default": list(by_position)}})
 
 
 def with_arm(name: str, governor: str, **options: object) -> Change:

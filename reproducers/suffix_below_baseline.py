@@ -15,13 +15,12 @@ from typing import Final
 from reports.judgement import Judgement
 from reports.pooled import Throughputs
 from reports.reproduction import ReproductionSummary
-from reproducers.changes import with_options
+from reproducers.changes import nine_of_ten, with_acceptance
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.crossing import assess_crossing
 from reproducers.script import run_script
 
 DEPTH: Final = 8
-REPEATS_ITSELF: Final = tuple(round(0.9**position, 4) for position in range(1, DEPTH + 1))
 
 
 def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummary:
@@ -42,7 +41,7 @@ REPRODUCER = Reproducer(
     assess=assess,
     control=Control(
         "text that repeats itself: nine of ten drafts pass",
-        with_options(acceptance={"by_class": {"default": list(REPEATS_ITSELF)}}),
+        with_acceptance(nine_of_ten(DEPTH)),
     ),
     expected=Expected(8.0, 64.0),
 )

@@ -14,8 +14,9 @@ from reports.pooled import Throughputs
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
-from reproducers.findings import below, left_out, verdict
+from reproducers.findings import below
 from reproducers.script import run_script
+from reproducers.summary import summary
 
 THRESHOLD: Final = 4  # the schedule's last batch with K > 0
 COLLAPSE_BAR: Final = 0.75  # schedule / fixed_2 above the threshold
@@ -42,15 +43,8 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
             AT_THRESHOLD_BAR,
         ),
     )
-    return ReproductionSummary(
-        name=REPRODUCER.name,
-        report=REPRODUCER.report,
-        title=REPRODUCER.symptom,
-        verdict=verdict(judgement, findings),
-        ratio=collapse,
-        published=REPRODUCER.published,
-        evidence=(*(finding.sentence for finding in findings), *left_out(judgement)),
-        ratio_of=f"tokens/s of schedule over fixed K=2, c > {THRESHOLD}",
+    return summary(
+        REPRODUCER, judgement, findings, collapse, f"tokens/s of schedule over fixed K=2, c > {THRESHOLD}"
     )
 
 

@@ -14,19 +14,18 @@ LONGEST_S = 1e6  # eleven days
 
 def seconds_or_none(fields: Fields, name: str, *, zero: bool = False) -> float | None:
     """Seconds above 0 (or from 0 up, with `zero`) and at most LONGEST_S; None when absent."""
-    said = "must be 0 seconds or more" if zero else "must be above 0 seconds"
-    return fields.number_or_none(
-        name,
-        lambda value: (value > 0 or (zero and value == 0)) and value <= LONGEST_S,
-        f"{said} and at most {LONGEST_S:.0f}",
-    )
+    return _bounded(fields, name, LONGEST_S, "seconds", zero)
 
 
 def rate_or_none(fields: Fields, name: str, *, zero: bool = False) -> float | None:
     """Requests a second, above 0 (or from 0 up, with `zero`) and at most MOST_PER_S; None when absent."""
-    said = "must be 0 requests/s or more" if zero else "must be above 0 requests/s"
+    return _bounded(fields, name, MOST_PER_S, "requests/s", zero)
+
+
+def _bounded(fields: Fields, name: str, most: float, unit: str, zero: bool) -> float | None:
+    said = f"must be 0 {unit} or more" if zero else f"must be above 0 {unit}"
     return fields.number_or_none(
         name,
-        lambda value: (value > 0 or (zero and value == 0)) and value <= MOST_PER_S,
-        f"{said} and at most {MOST_PER_S:.0f}",
+        lambda value: (value > 0 or (zero and value == 0)) and value <= most,
+        f"{said} and at most {most:.0f}",
     )

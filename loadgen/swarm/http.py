@@ -24,11 +24,11 @@ from geventhttpclient.connectionpool import ConnectionPool, SSLConnectionPool
 from loadgen.dialogue import Message
 from loadgen.exchange import Exchange
 from loadgen.reads import Clock, Reads
-from loadgen.request import ROUTES, ClientSettings, request_body, request_headers
+from loadgen.request import ROUTES, ClientSettings, header_lines, request_body, request_headers
 from loadgen.stamps import ROOM, KernelStamps
 from loadgen.traffic import Prompt
 from loadgen.transcript import excerpt
-from loadgen.verdict import End, Ending
+from loadgen.verdict import End, Ending, ending_of
 from loadgen.wire import CLASS_HEADER, KEEPALIVE_S, WireError
 
 MOST_CONNECTIONS = 65_536
@@ -108,7 +108,7 @@ class StreamClient:
         deadline = gevent.Timeout.start_new(max(0.0, due_s + self._settings.timeout_s - self._clock()))
         try:
             self._exchange(self._request(prompt, before), reads, sent)
-            ending = _ending(reads)
+            ending = ending_of(reads)
         except gevent.Timeout as timeout:
             ending = Ending(End.DEADLINE, f"no end within {self._settings.timeout_s:g} s")
             cancelled = None if timeout is deadline else timeout
@@ -118,7 +118,7 @@ class StreamClient:
             ending = Ending(End.FAULT, str(error))
         except OSError as error:
             reads.ended(error)
-            ending = _ending(reads)
+            ending = ending_of(reads)
         finally:
             deadline.close()
         ended_s = reads.times[-1] if reads.times else self._clock()
@@ -189,22 +189,4 @@ class _Sent:
 
 def _head(target: str, host: str) -> bytes:
     """Raises ValueError on a line break inside a value, such as a key pasted with one."""
-    headers = {"Host": host, **request_headers()}
-    for name, value in headers.items():
-        if "\r" in value or "\n" in value:
-            raise ValueError(f"header {name} holds a line break; remove it")
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"POST {target} HTTP/1.1\r\n{lines}".encode()
-
-
-def _ending(reads: Reads) -> Ending:
-    """A plain sentence. An end without a reset is an end: what the stream lacks then decides."""
-    if reads.fault is not None:
-        return Ending(End.FAULT, reads.fault)
-    if reads.lost is None:
-        return Ending(End.EOF)
-    if isinstance(reads.lost, OSError):
-        return Ending(End.FAULT, "connection reset in mid-stream" if reads.total else "connection reset")
-    if reads.status is None:
-        return Ending(End.FAULT, "the server closed the connection without an answer")
-    return Ending(End.EOF)
+    return f"POST {target} HTTP/1.1\r\n".encode() + header_lines({"Host": host, **request_headers()})
