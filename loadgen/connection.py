@@ -59,11 +59,12 @@ class SocketConnection(_Exchanging):
         self._socket = sock
         self._stamps = stamps
         self._receive = sock.recvmsg
+        self._since_s = 0.0  # no byte of the answer is older
         stamps.ask(sock)
         loop.add_reader(sock.fileno(), self._ready)
 
     def begin(self, reads: Reads) -> asyncio.Future[None]:
-        self._stamps.align()
+        self._since_s = self._stamps.align()
         return super().begin(reads)
 
     async def write(self, request: bytes) -> None:
@@ -93,7 +94,7 @@ class SocketConnection(_Exchanging):
             self._lose(None)
             return self.close()
         times = reads.times
-        if reads.keep(self._stamps.read_s(ancillary, times[-1] if times else 0.0), piece):
+        if reads.keep(self._stamps.read_s(ancillary, times[-1] if times else self._since_s), piece):
             self._end()
         return None
 

@@ -48,14 +48,17 @@ class KernelStamps:
             except OSError:
                 self.available = False
 
-    def align(self) -> None:
-        """Measures how far wall-clock time is ahead of the run's clock."""
-        if self.available:
-            before_s, wall_s, after_s = self._clock(), time.time(), self._clock()
-            self._offset_s = wall_s - (before_s + after_s) / 2
+    def align(self) -> float:
+        """Measures how far wall-clock time is ahead of the run's clock; returns now, in the latter."""
+        before_s, wall_s, after_s = self._clock(), time.time(), self._clock()
+        self._offset_s = wall_s - (before_s + after_s) / 2
+        return after_s
 
     def read_s(self, ancillary: list[tuple[int, int, bytes]], not_before_s: float) -> float:
-        """When a read's last packet arrived, `not_before_s` .. now."""
+        """When a read's last packet arrived, `not_before_s` .. now.
+
+        not_before_s   the stamp of the read before it, or what `align` returned before the request
+        """
         now_s = self._clock()
         if not ancillary:
             return now_s

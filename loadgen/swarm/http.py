@@ -136,11 +136,10 @@ class StreamClient:
         sock = self._opened()
         whole = False
         try:
-            if self._stamps is not None:
-                self._stamps.align()
+            since_s = self._clock() if self._stamps is None else self._stamps.align()
             sent.at_s = self._clock()
             sock.sendall(request)
-            self._read(sock, reads)
+            self._read(sock, reads, since_s)
             whole = reads.reusable
         finally:
             if whole:
@@ -148,7 +147,7 @@ class StreamClient:
             else:
                 self._pool.release_socket(sock)  # an answer may still be on its way: nobody else must get it
 
-    def _read(self, sock: gevent.socket.socket, reads: Reads) -> None:
+    def _read(self, sock: gevent.socket.socket, reads: Reads, since_s: float) -> None:
         stamps, clock = self._stamps, self._clock
         over = False
         while not over:
@@ -161,7 +160,7 @@ class StreamClient:
             now_s = (
                 clock()
                 if stamps is None
-                else stamps.read_s(ancillary, reads.times[-1] if reads.times else 0.0)
+                else stamps.read_s(ancillary, reads.times[-1] if reads.times else since_s)
             )
             over = reads.keep(now_s, piece)
 

@@ -251,7 +251,7 @@ def test_ids_that_repeat_confuse_nobody() -> None:
     assert Counter(record.output_tokens for record in records) == {2: 3, 3: 3, 4: 3}
 
 
-@pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
+@pytest.mark.parametrize("step_s", [-3600.0, 1.0, 3600.0])
 def test_a_wall_clock_that_is_set_changes_no_time(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
     """Set in the middle of the answers; every stamp stays where a clock that nobody sets would have it."""
     true_time = time.time

@@ -45,7 +45,8 @@ def test_a_clock_of_ones_own_is_left_alone() -> None:
     ticks = iter(range(100))
     stamps = KernelStamps(lambda: float(next(ticks)))
     assert not stamps.available
-    assert stamps.read_s([], 0.0) == 0.0
+    begun_s = stamps.align()
+    assert stamps.read_s([], begun_s) == begun_s + 1.0  # the next tick
 
 
 def test_a_stamp_that_cannot_be_is_not_believed() -> None:
