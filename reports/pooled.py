@@ -102,7 +102,7 @@ class Throughputs(RepeatFigures):
 
 def repeat_figures(judgement: Judgement, metric: str, confidence: float = 0.95) -> RepeatFigures:
     """Any other metric of `CellFigures.by_repeat`; a repeat with a spoiled cell is left out whole, as it is
-    from throughputs (docs/decisions/0007)."""
+    from throughputs (docs/decisions/0018)."""
     cells = judgement.cells
     known = {repeat for cell in cells for repeat in cell.by_repeat}
     whole = [repeat for repeat in known if all(repeat in cell.by_repeat for cell in cells)]

@@ -13,7 +13,7 @@ def read_throughputs(run_dir: Path | RunFolder) -> Throughputs:
     """Read the run folder again; empty when its suite is not known.
 
     A repeat with one cell that machine, client or engine lag spoiled is left out whole, every arm of it: what
-    remains is paired as it was, and no arm's bad cell is picked out (docs/decisions/0007).
+    remains is paired as it was, and no arm's bad cell is picked out (docs/decisions/0018).
     """
     run = read_run(run_dir)
     if run.suite is None:
