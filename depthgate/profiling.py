@@ -157,6 +157,7 @@ class Words:
         self._words = words
         self._max_tokens = max_tokens
         self.name = "words"
+        self.mean_tokens = float(max_tokens)
 
     def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> Words:
         return self

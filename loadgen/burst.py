@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from loadgen.paced import Driven
+from loadgen.paced import Driven, until
 from loadgen.steady import Turn, Window
 from loadgen.stream import RunningCell
 from suites.model import LoadSpec
@@ -18,19 +18,38 @@ def burst_turns(load: LoadSpec) -> list[Turn]:
     return [Turn(number, number < load.warmup_requests) for number in range(bursts)]
 
 
-async def drive_bursts(cell: RunningCell) -> Driven:
+class BurstDriver:
     """Latency counts from a burst's release. The window: first measured release to the last answer's end."""
-    streams = [cell.stream(index) for index in range(cell.key.concurrency)]
-    window = Window(cell.clock(), cell.clock(), NO_BURST)
-    for turn in burst_turns(cell.load):
-        prompts = [next(stream) for stream in streams]
-        due_s = cell.clock()
+
+    def __init__(self, cell: RunningCell) -> None:
+        self._cell = cell
+        self._streams = {index: cell.stream(index) for index in cell.streams}
+
+    async def ready(self) -> None:
+        self._next()
+
+    async def run(self, start_s: float) -> Driven:
+        """A burst leaves at one time from all processes that have a part of it."""
+        cell, due_s = self._cell, start_s
+        window = Window(start_s, start_s, NO_BURST)
+        turns = burst_turns(cell.load)
+        for turn in turns:
+            await until(cell.clock, due_s)
+            end_s = await self._burst(turn, due_s)
+            if not turn.warmup:
+                window = Window(due_s if window.fault else window.start_s, end_s)
+            if turn is not turns[-1]:
+                self._next()
+                due_s = (await cell.lockstep.round_over(end_s)).go_s
+        return Driven(window)
+
+    def _next(self) -> None:
+        self._prompts = {index: next(stream) for index, stream in self._streams.items()}
+
+    async def _burst(self, turn: Turn, due_s: float) -> float:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(cell.request(index, turn, prompt, due_s))
-                for index, prompt in enumerate(prompts)
+                group.create_task(self._cell.request(index, turn, prompt, due_s))
+                for index, prompt in self._prompts.items()
             ]
-        if not turn.warmup:
-            end_s = max(task.result().ended_s for task in tasks)
-            window = Window(due_s if window.fault else window.start_s, end_s)
-    return Driven(window)
+        return max(task.result().ended_s for task in tasks)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loadgen.arrivals import DIGITS
 from loadgen.sends import LoadRules, Send
+from loadgen.share import ALL, Share
 from loadgen.steady import Turn, Window
 from suites.model import Burst
 
@@ -18,10 +19,13 @@ def burst_part(index: int) -> str:
 class BurstsOnTop:
     """LoadRules of `rules` and the bursts; streams from `first_stream` on are the bursts'."""
 
-    def __init__(self, rules: LoadRules, bursts: Sequence[Burst], first_stream: int) -> None:
+    def __init__(
+        self, rules: LoadRules, bursts: Sequence[Burst], first_stream: int, share: Share = ALL
+    ) -> None:
         self._rules = rules
         self._bursts = bursts
         self._first_stream = first_stream
+        self._share = share
 
     def start(self) -> list[Send]:
         sends = [*self._rules.start()]
@@ -33,12 +37,19 @@ class BurstsOnTop:
                 sends += [
                     Send(stream + place, turn, at_s, at_s, burst_part(index))
                     for place in range(burst.requests)
+                    if self._share.has(stream + place)
                 ]
             stream += burst.requests
         return sends
 
     def ended(self, stream: int, now_s: float) -> Sequence[Send]:
         return () if stream >= self._first_stream else self._rules.ended(stream, now_s)
+
+    def share_over_s(self) -> float | None:
+        return self._rules.share_over_s()
+
+    def go_on(self, ended_s: float, now_s: float) -> Sequence[Send]:
+        return self._rules.go_on(ended_s, now_s)
 
     def window(self) -> Window:
         return self._rules.window()

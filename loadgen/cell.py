@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engines.contract import Endpoint
 from loadgen.asked_lengths import AskedLengths
-from loadgen.burst import drive_bursts
 from loadgen.client import Client, ClientSettings
-from loadgen.closed import drive_closed
 from loadgen.counters import (
     CounterReset,
     EngineCounters,
@@ -22,24 +20,19 @@ from loadgen.counters import (
     lag_between,
     read_metrics,
 )
-from loadgen.lag import LoopLag
-from loadgen.paced import Driven, drive_paced
+from loadgen.driving import drive_here
+from loadgen.lockstep import Alone
+from loadgen.paced import Driven
 from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
-from loadgen.rules import PACED, driver_of
 from loadgen.scribe import Scribe
-from loadgen.share import Share, workers_of
+from loadgen.share import Share
 from loadgen.stamps import KNOWN
 from loadgen.stream import Prompts, RunningCell
+from loadgen.worker_count import workers_of
 from loadgen.worker_process import Job
 from loadgen.workers import Crew
 from suites.model import LoadSpec
-
-LOADS: dict[str, Callable[[RunningCell], Awaitable[Driven]]] = {
-    "burst": drive_bursts,
-    "closed": drive_closed,
-    PACED: drive_paced,
-}
 
 # An embedded engine that cannot keep up with its model is not a slow engine but no engine at all. Lateness
 # that does not grow moves no throughput, only tails of gaps: it is said (docs/decisions/0006).
@@ -71,7 +64,7 @@ async def drive_cell(
     raises CancelledError. What `on_record` raises ends the cell likewise.
     """
     settings = settings or ClientSettings.of(load)
-    workers = workers_of(load, key.concurrency) if clock in KNOWN else 1
+    workers = workers_of(load, key.concurrency, prompts.mean_tokens) if clock in KNOWN else 1
     async with Client(endpoint, settings, clock) as client:
         before = read_metrics(await client.get("/metrics"))
         tally: Tally
@@ -82,23 +75,12 @@ async def drive_cell(
             how = await crew.drive()
         else:
             tally = scribe = Scribe(on_record, clock)
-            cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress, on_text)
-            how, lag = await _drive_here(cell)
+            alone = Alone(clock)
+            cell = RunningCell(client, key, load, prompts, scribe, clock, on_progress, alone, on_text)
+            how, lag = await drive_here(cell)
+            how = replace(how, notes=(*how.notes, *lag.notes()))
         after = read_metrics(await client.get("/metrics"))
     return CellSummary(key, load, how, tally, before, after, lag).record()
-
-
-async def _drive_here(cell: RunningCell) -> tuple[Driven, LoopLag]:
-    """In this process, by its event loop."""
-    load, concurrency = cell.load, cell.key.concurrency
-    await cell.client.connect(load.most_in_flight(concurrency) or concurrency)
-    lag = LoopLag(cell.clock)
-    async with cell.scribe.writing(), lag.watching():
-        how = await LOADS[driver_of(load)](cell)
-    if load.max_in_flight is None:  # else requests wait here because the load says so
-        lag.send_delays_s = cell.scribe.send_delays_s
-    lag.reads = cell.client.lag
-    return replace(how, notes=(*how.notes, *lag.notes())), lag
 
 
 class Tally(Protocol):

@@ -11,17 +11,26 @@ from loadgen.stream import RunningCell
 PAUSE_S = 0.1  # after a request that the server did not answer: a refusing server is not hammered
 
 
-async def drive_closed(cell: RunningCell) -> Driven:
+class ClosedDriver:
     """Streams run until their requests, their prompts or the cell's time are used up; gives the steady state.
 
     A request is due when its stream sends it: in a closed loop nobody waits before that but to think.
     """
-    loop = ClosedLoop(cell.load, cell.key.concurrency, cell.clock(), cell.prompts.name)
-    async with asyncio.TaskGroup() as group:
-        for index in cell.streams:
-            group.create_task(_stream(cell, loop, index))
-    course = loop.course(cell.streams)
-    return Driven(course.window(), course=course)
+
+    def __init__(self, cell: RunningCell) -> None:
+        self._cell = cell
+
+    async def ready(self) -> None:
+        """Each stream makes its prompts when it needs them."""
+
+    async def run(self, start_s: float) -> Driven:
+        cell = self._cell
+        loop = ClosedLoop(cell.load, cell.key.concurrency, start_s, cell.prompts.name)
+        async with asyncio.TaskGroup() as group:
+            for index in cell.streams:
+                group.create_task(_stream(cell, loop, index))
+        course = loop.course(cell.streams)
+        return Driven(course.window(), course=course)
 
 
 async def _stream(cell: RunningCell, loop: ClosedLoop, index: int) -> None:

@@ -89,6 +89,7 @@ class LoadSettings:
             cv=self.cv,
             trace=self.trace,
             max_in_flight=self.max_in_flight,
+            workers=self.workers,
         )
 
 
@@ -139,6 +140,7 @@ class SharedPrompts:
         left = islice(made, share.index, settings.requests, share.of)
         self._queue = chain(list(islice(left, AHEAD)), left)
         self.name = str(settings.seed)
+        self.mean_tokens = float(settings.max_tokens)
 
     def stream(self, index: int) -> Iterator[Prompt]:
         return self._queue

@@ -12,6 +12,7 @@ from random import Random
 from loadgen.arrival_trace import read_arrival_trace
 from loadgen.arrivals import Stretch, constant_gaps, due_times, gamma_gaps, poisson_gaps
 from loadgen.sends import Send
+from loadgen.share import ALL, Share
 from loadgen.steady import Turn, Window
 from suites.model import LoadSpec, Phase
 
@@ -24,28 +25,35 @@ def phase_name(index: int, phase: Phase) -> str | None:
 
 
 class OpenLoop:
-    """LoadRules. Request n of the cell is turn n // C of stream n % C.
+    """LoadRules. Request n of the cell is turn n // C of stream n % C; share i of N has n = i, i + N, ...
 
     With `max_in_flight` = m, request n leaves when it is due and fewer than m of those before it are under
-    way, first come first served.
+    way, first come first served. A share has m / N of the places, and only its own requests take them.
     """
 
-    def __init__(self, load: LoadSpec, concurrency: int, name: str) -> None:
+    def __init__(self, load: LoadSpec, concurrency: int, name: str, share: Share = ALL) -> None:
         self._load = load
         self._streams = concurrency
+        self._share = share
         self._stretches = _stretches(load, concurrency)
         self._due = _due(load, concurrency, name, self._stretches)
         self._next = 0
         self._ended_s: list[float] = []
 
     def start(self) -> list[Send]:
-        cap = self._load.max_in_flight or len(self._due)
-        return [send for send in (self._send(0.0) for _ in range(cap)) if send is not None]
+        cap = self._load.max_in_flight
+        places = len(self._due) if cap is None else self._share.places(cap)
+        return [send for _ in range(places) for send in self._sends(0.0)]
 
     def ended(self, stream: int, now_s: float) -> list[Send]:
         insort(self._ended_s, now_s)
-        send = self._send(now_s)
-        return [] if send is None else [send]
+        return self._sends(now_s)
+
+    def share_over_s(self) -> None:
+        return None
+
+    def go_on(self, ended_s: float, now_s: float) -> list[Send]:
+        return []
 
     def window(self) -> Window:
         """From the end of the warm-up to the end of the load (a trace's or a count's: its last due time)."""
@@ -84,16 +92,21 @@ class OpenLoop:
             return load.warmup_s, load.duration_s
         return load.warmup_s, self._due[-1][0] if self._due else 0.0
 
-    def _send(self, now_s: float) -> Send | None:
-        if self._next >= len(self._due):
-            return None
-        number, self._next = self._next, self._next + 1
+    def _sends(self, now_s: float) -> list[Send]:
+        """The next request of this share, after those of others that come before it."""
+        sends: list[Send] = []
+        while self._next < len(self._due) and not (sends and sends[-1].ours):
+            sends.append(self._send(self._next, now_s))
+            self._next += 1
+        return sends
+
+    def _send(self, number: int, now_s: float) -> Send:
         due_s, index = self._due[number]
         phases = self._load.phases
         warmup = phases[index].warmup if phases else due_s < self._load.warmup_s
         turn = Turn(number // self._streams, warmup)
         part = phase_name(index, phases[index]) if phases else None
-        return Send(number % self._streams, turn, due_s, max(due_s, now_s), part)
+        return Send(number % self._streams, turn, due_s, max(due_s, now_s), part, self._share.has(number))
 
 
 def _edges(phases: Sequence[Phase]) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from loadgen.open_loop import phase_name
 from loadgen.sends import Send
+from loadgen.share import ALL, Share
 from loadgen.steady import Turn, Window
 from loadgen.think import Pauses
 from suites.model import LoadSpec, Phase
@@ -70,20 +71,21 @@ class PhasedLoop:
     """LoadRules. A phase of a duration ends by the clock; its streams end the request that they have.
 
     In a phase of requests each of its streams sends so many; it is over when the last of them has ended.
+    A share has every n-th stream; it says when its part of such a phase is over, and hears when all of it is.
     """
 
-    def __init__(self, load: LoadSpec, concurrency: int, name: str) -> None:
+    def __init__(self, load: LoadSpec, concurrency: int, name: str, share: Share = ALL) -> None:
         self._stages = stages(load, concurrency)
         self._named = load.phases is not None
         self._pauses = Pauses(load, concurrency, name)
         most = max(stage.streams for stage in self._stages)
+        self._share = share
         self._turns = [0] * most
         self._under_way: dict[int, int] = {}  # stream -> stage of its request
         self._starts_s = [0.0]
-        self._left: list[
-            int
-        ] = []  # of the stage of requests in force: how many each stream has still to send
-        self._missing = 0  # and how many of them have not ended
+        self._left: list[int] = []  # what each stream has still to send in the stage of requests in force,
+        self._missing = 0  # how many of this share's have not ended,
+        self._over_s: float | None = None  # and since when none is missing
         self._reach()
 
     def start(self) -> list[Send]:
@@ -95,11 +97,21 @@ class PhasedLoop:
         if stage == current and self._by_requests(current):
             self._missing -= 1
             if not self._missing:
-                self._starts_s.append(now_s)
-                self._reach()
-                return self._wake(now_s)
+                if self._share == ALL:
+                    return self.go_on(now_s, now_s)
+                self._over_s = now_s
+                return []
         send = self._next(stream, now_s + self._pauses.think_s(stream, self._turns[stream]))
         return [] if send is None else [send]
+
+    def share_over_s(self) -> float | None:
+        over_s, self._over_s = self._over_s, None
+        return over_s
+
+    def go_on(self, ended_s: float, now_s: float) -> list[Send]:
+        self._starts_s.append(ended_s)
+        self._reach()
+        return self._wake(now_s)
 
     def window(self) -> Window:
         """From the start of the first phase that does not warm up to the end of the last."""
@@ -124,13 +136,14 @@ class PhasedLoop:
         if at < len(self._stages):
             stage = self._stages[at]
             self._left = [stage.phase.requests_per_stream or 0] * stage.streams
-            self._missing = sum(self._left)
+            self._missing = sum(self._left[stream] for stream in self._share.streams(stage.streams))
+            if not self._missing:
+                self._over_s = self._starts_s[at]
 
     def _wake(self, now_s: float) -> list[Send]:
         """Everyone who is idle looks for something to send."""
-        sends = [
-            self._next(stream, now_s) for stream in range(len(self._turns)) if stream not in self._under_way
-        ]
+        streams = self._share.streams(len(self._turns))
+        sends = [self._next(stream, now_s) for stream in streams if stream not in self._under_way]
         return [send for send in sends if send is not None]
 
     def _next(self, stream: int, ready_s: float) -> Send | None:

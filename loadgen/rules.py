@@ -6,6 +6,7 @@ from loadgen.bursts_on_top import BurstsOnTop
 from loadgen.open_loop import OpenLoop
 from loadgen.phased import PhasedLoop
 from loadgen.sends import LoadRules
+from loadgen.share import ALL, Share
 from suites.model import LoadSpec
 
 PACED = "paced"
@@ -18,10 +19,13 @@ def driver_of(load: LoadSpec) -> str:
     return load.mode
 
 
-def rules_of(load: LoadSpec, concurrency: int, name: str) -> LoadRules:
-    """The rules of one paced cell; `name`: what its times are drawn from. Raises TrafficError for a trace."""
+def rules_of(load: LoadSpec, concurrency: int, name: str, share: Share = ALL) -> LoadRules:
+    """The rules of one paced cell; `name`: what its times are drawn from; `share`: who sends.
+
+    Raises TrafficError for a trace.
+    """
     loop = OpenLoop if load.mode == "open" else PhasedLoop
-    rules: LoadRules = loop(load, concurrency, name)
+    rules: LoadRules = loop(load, concurrency, name, share)
     if load.bursts is None:
         return rules
-    return BurstsOnTop(rules, load.bursts, concurrency)
+    return BurstsOnTop(rules, load.bursts, concurrency, share)

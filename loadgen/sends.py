@@ -16,7 +16,8 @@ from loadgen.steady import Turn, Window
 class Send:
     """A request. `due_s`: from when its latency counts; `at_s` >= due_s: when it leaves.
 
-    `part`: which prompts it takes (see loadgen.parts); None = the cell's own.
+    part   which prompts it takes (see loadgen.parts); None = the cell's own
+    ours   False: another process sends it; it takes its prompt here too, so that the next one is the next
     """
 
     stream: int
@@ -24,14 +25,27 @@ class Send:
     due_s: float
     at_s: float
     part: str | None = None
+    ours: bool = True
 
 
 class LoadRules(Protocol):
-    """`start` once, then `ended` for every request that has ended, in the order in which they did."""
+    """`start` once, then `ended` for every request that has ended, in the order in which they did.
+
+    Of a share (loadgen.share): the sends of that share, as they are among those of all; `window` and
+    `phase_starts_s` are those of the whole cell.
+    """
 
     def start(self) -> Sequence[Send]: ...
 
     def ended(self, stream: int, now_s: float) -> Sequence[Send]: ...
+
+    def share_over_s(self) -> float | None:
+        """When this share's part of a phase of requests ended, said once; then others' parts are awaited."""
+        ...
+
+    def go_on(self, ended_s: float, now_s: float) -> Sequence[Send]:
+        """All parts of that phase are over, the last since `ended_s`: who sends from `now_s` on."""
+        ...
 
     def window(self) -> Window: ...
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from loadgen.client import Client
 from loadgen.dialogue import Dialogues, every_word, spoken
 from loadgen.exchange import Ask, Exchange
+from loadgen.lockstep import Lockstep
 from loadgen.reads import Clock
 from loadgen.records import CellKey
 from loadgen.scribe import Scribe
@@ -24,14 +25,25 @@ class Prompts(Protocol):
     """What stream i sends, in order; may end. Streams may share one iterator (a total over all streams).
 
     `name`: what the cell's due times are drawn from. `part`: other prompts, of a phase's or a burst's mix.
+    `mean_tokens`: how many a request asks for, about.
     """
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def mean_tokens(self) -> float: ...
+
     def stream(self, index: int) -> Iterator[Prompt]: ...
 
     def part(self, name: str, weights: Mapping[str, float] | None, streams: int) -> Prompts: ...
+
+
+@runtime_checkable
+class Queue(Protocol):
+    """Prompts that all streams take from one queue: a share of a cell gets a share of it."""
+
+    def share(self, share: Share) -> Prompts: ...
 
 
 def request_name(key: CellKey, stream: int, turn: Turn) -> str:
@@ -43,7 +55,8 @@ def request_name(key: CellKey, stream: int, turn: Turn) -> str:
 class RunningCell:
     """One cell being driven: who sends, what, how, and where the exchanges go.
 
-    `on_text(request, text)`: whole answers, when the client keeps them.
+    `on_text(request, text)`: whole answers, when the client keeps them. `share`: what of the cell is driven
+    here, `lockstep`: with whom.
     """
 
     client: Client
@@ -53,6 +66,7 @@ class RunningCell:
     scribe: Scribe
     clock: Clock
     on_progress: Callable[[], None]
+    lockstep: Lockstep
     on_text: Callable[[str, str], None] | None = None
     dialogues: Dialogues = field(default_factory=Dialogues)
     share: Share = ALL

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
 from random import Random
+from statistics import fmean
 
 from engines.embedded.text import BYTES_PER_TOKEN
 from loadgen.lengths import drawn
@@ -17,6 +18,7 @@ from loadgen.rows import Row
 from suites.model import Lengths, TrafficClass
 
 GOLDEN = 0.6180339887498949  # the golden ratio's fraction: its multiples spread evenly over 0..1
+SAMPLE = 100  # of requests, for how many tokens they ask on average
 
 
 class TrafficError(Exception):
@@ -101,6 +103,18 @@ class CellPrompts:
         self._rows = [None if known is None else _shuffled(known, rng) for known in rows]
         self._ranks = array("q")  # of each conversation among those of its class
         self._counts = [0] * len(classes)
+
+    @property
+    def mean_tokens(self) -> float:
+        """What a request asks for, about: of a few of them, a first turn each."""
+        rng = Random(f"{self.name}/mean")
+        return fmean(self._tokens(number, rng) for number in range(SAMPLE))
+
+    def _tokens(self, number: int, rng: Random) -> int:
+        at = self._class(number)
+        rows = self._rows[at]
+        own = None if rows is None else rows[number % len(rows)].max_tokens
+        return own or drawn(self._classes[at].max_tokens, rng)
 
     def stream(self, index: int) -> Iterator[Prompt]:
         for turn in count():

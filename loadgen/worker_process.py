@@ -1,7 +1,7 @@
 """A worker: a process of its own that drives its share of a cell's streams and writes records as they end.
 
-A job comes in on stdin, then the start time; lines go out on stdout, the first byte says what each is. The
-end of stdin, however the parent came to it, cancels the load.
+A job comes in on stdin, then the start time and when each round is over; lines go out on stdout, the first
+byte says what each is. The end of stdin, however the parent came to it, cancels the load.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import orjson
@@ -25,24 +24,25 @@ import orjson
 from engines.contract import Endpoint
 from loadgen.asked_lengths import AskedLengths
 from loadgen.client import Client
-from loadgen.closed import drive_closed
-from loadgen.lag import LoopLag, ReadLag
-from loadgen.paced import until
+from loadgen.driving import drive_here
+from loadgen.lag import ReadLag
+from loadgen.lockstep import Round
+from loadgen.paced import Driven, until
+from loadgen.reads import Clock
 from loadgen.records import CellKey, Outcome, RequestRecord
 from loadgen.request import ClientSettings
 from loadgen.scribe import Scribe
 from loadgen.share import Share
-from loadgen.steady import Course
 from loadgen.stream import Prompts, RunningCell
 from suites.model import LoadSpec
 
-READY, RECORD, TEXT, END, ALIVE = b"y", b"r", b"t", b"e", b"a"
+READY, ROUND, RECORD, TEXT, END, ALIVE = b"y", b"o", b"r", b"t", b"e", b"a"
 ALIVE_S = 1.0  # between two signs of life: requests may take longer than that
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker is given, pickled: `prompts` as all workers have them, cut down to the share already."""
+    """What a worker is given, pickled. `prompts`: as all workers have them, but of a queue its share."""
 
     endpoint: Endpoint
     key: CellKey
@@ -55,9 +55,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a worker says when it has ended; fields as in Scribe, LoopLag and Course."""
+    """What a worker says when it has ended; other fields as in Scribe and LoopLag."""
 
-    course: Course
+    driven: Driven
     outcomes: Counter[Outcome]
     first_failure: str | None
     lengths: AskedLengths
@@ -80,26 +80,39 @@ def say_record(record: RequestRecord) -> None:
     say(RECORD, orjson.dumps(record))
 
 
+class InStep:
+    """Lockstep of a worker: it says where it is and hears from the parent, who hears all."""
+
+    def __init__(self, heard: asyncio.Queue[bytes], clock: Clock) -> None:
+        self._heard = heard
+        self._clock = clock
+
+    async def start(self) -> float:
+        gc.freeze()  # prompts made ahead are nothing to collect
+        say(READY)
+        start_s = float(await self._heard.get())
+        await until(self._clock, start_s)
+        return start_s
+
+    async def round_over(self, ended_s: float) -> Round:
+        say(ROUND, b"%.9f" % ended_s)
+        return Round(*map(float, (await self._heard.get()).split()))
+
+
 async def drive(job: Job) -> Account:
     """Raises CancelledError once a cancelled load's records are written."""
     clock = time.monotonic
-    scribe, lag = Scribe(say_record, clock), LoopLag(clock)
+    scribe = Scribe(say_record, clock)
     on_text = (lambda request, text: say(TEXT, orjson.dumps([request, text]))) if job.keeps_text else None
-    async with Client(job.endpoint, job.settings, clock) as client:
-        await client.connect(len(job.share.streams(job.key.concurrency)))
+    async with _obeying() as heard, _saying_alive(), Client(job.endpoint, job.settings, clock) as client:
         cell = RunningCell(
-            client, job.key, job.load, job.prompts, scribe, clock, lambda: None, on_text, share=job.share
-        )
-        say(READY)
-        start_s = float(await asyncio.to_thread(sys.stdin.buffer.readline) or b"0")
-        _cancel_at_end_of_input()
-        await until(clock, start_s)
-        async with scribe.writing(), lag.watching(), _saying_alive():
-            how = await drive_closed(cell)
-    assert how.course is not None
+            client, job.key, job.load, job.prompts, scribe, clock, lambda: None, InStep(heard, clock),
+            on_text, share=job.share,
+        )  # fmt: skip
+        how, lag = await drive_here(cell)
     return Account(
-        how.course, scribe.outcomes, scribe.first_failure, scribe.lengths,
-        lag.late_s, list(scribe.send_delays_s), lag.cpu_s, lag.wall_s, client.lag,
+        how, scribe.outcomes, scribe.first_failure, scribe.lengths,
+        lag.late_s, list(lag.send_delays_s), lag.cpu_s, lag.wall_s, lag.reads,
     )  # fmt: skip
 
 
@@ -117,16 +130,25 @@ async def _saying_alive() -> AsyncIterator[None]:
         task.cancel()
 
 
-def _cancel_at_end_of_input() -> None:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
+@asynccontextmanager
+async def _obeying() -> AsyncIterator[asyncio.Queue[bytes]]:
+    """Lines from the parent; their end cancels the task that is in this block."""
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    loop, load = asyncio.get_running_loop(), asyncio.current_task()
+    assert load is not None
+    lines = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
 
-    def watch() -> None:
-        sys.stdin.buffer.read()
-        with suppress(RuntimeError):  # the loop has ended by itself
-            loop.call_soon_threadsafe(task.cancel)
+    async def hear() -> None:
+        while line := await lines.readline():
+            heard.put_nowait(line)
+        load.cancel()
 
-    threading.Thread(target=watch, daemon=True).start()
+    task = asyncio.create_task(hear())
+    try:
+        yield heard
+    finally:
+        task.cancel()
 
 
 def main() -> None:
@@ -139,11 +161,10 @@ def main() -> None:
         factory = None
     else:
         factory = uvloop.new_event_loop
-    gc.freeze()
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             account = runner.run(drive(job))
     except (asyncio.CancelledError, BrokenPipeError):
         os._exit(1)
     say(END, base64.b64encode(pickle.dumps(account)))
-    os._exit(0)  # a thread still waits for stdin
+    os._exit(0)  # nothing is left to put away

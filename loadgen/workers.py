@@ -17,22 +17,23 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import orjson
 
 from loadgen.asked_lengths import AskedLengths
 from loadgen.decode import decode
 from loadgen.lag import LoopLag, ReadLag, client_faults, core_faults, send_faults
+from loadgen.lockstep import Rounds
 from loadgen.paced import Driven
 from loadgen.records import Outcome, RequestRecord
 from loadgen.share import Share
-from loadgen.steady import Course
-from loadgen.stream import Prompts
-from loadgen.worker_process import END, READY, RECORD, TEXT, Account, Job
+from loadgen.stream import Queue
+from loadgen.together import together
+from loadgen.worker_process import ALIVE, END, READY, RECORD, ROUND, TEXT, Account, Job
 
-READY_S = 60.0  # to start, connect and make prompts
-LEAD_S = 0.02  # from the word to go to the start itself
+READY_S = 60.0  # to start, or between two signs of life while it connects and makes prompts
+LEAD_S = 0.02  # from the word to go to the start itself,
+ROUND_LEAD_S = 0.002  # and to what follows a round: short, an engine stands idle meanwhile
 LAST_WORDS_S = 10.0  # for records of what was cancelled
 SILENT_S = 60.0  # without a sign of life: stopped, or starved; it is ended
 LONGEST_LINE = 1 << 28
@@ -44,13 +45,6 @@ START = (  # -m would name its classes otherwise than we do; -P keeps the workin
 
 class WorkerError(RuntimeError):
     """A worker could not begin; the message names it and the mend."""
-
-
-@runtime_checkable
-class Queue(Protocol):
-    """Prompts that all streams take from one queue: each worker gets its part of it."""
-
-    def share(self, share: Share) -> Prompts: ...
 
 
 @dataclass(slots=True)
@@ -67,7 +61,8 @@ class Worker:
     def tell(self, line: bytes) -> None:
         """To its stdin, which ends only with `dismiss`."""
         assert self.process.stdin is not None
-        self.process.stdin.write(line)
+        if not self.process.stdin.is_closing():
+            self.process.stdin.write(line)
 
     def dismiss(self) -> None:
         """It cancels what it has under way, writes records of it and ends."""
@@ -88,6 +83,7 @@ class Crew:
         self._job = job
         self._on_record, self._on_progress, self._on_text = on_record, on_progress, on_text
         self._workers: list[Worker] = []
+        self._rounds = Rounds(job.share.of)
         self._start_s = 0.0
         self.outcomes: Counter[Outcome] = Counter()
         self.first_failure: str | None = None
@@ -99,9 +95,8 @@ class Crew:
             for number in range(self._job.share.of):
                 self._workers.append(await self._started(number))
             await asyncio.gather(*map(self._ready, self._workers))
-            self._start_s = time.monotonic() + LEAD_S
-            for worker in self._workers:
-                worker.tell(b"%.9f\n" % self._start_s)
+            self._start_s = round(time.monotonic() + LEAD_S, 9)  # as it is written
+            self._tell_all(b"%.9f\n" % self._start_s)
             await self._hear_all()
         except asyncio.CancelledError:
             for worker in self._workers:
@@ -154,11 +149,13 @@ class Crew:
 
     async def _ready(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
-        try:
-            async with asyncio.timeout(READY_S):
-                line = await worker.process.stdout.readline()
-        except TimeoutError:
-            line = b""
+        line = ALIVE
+        while line[:1] == ALIVE:
+            try:
+                async with asyncio.timeout(READY_S):
+                    line = await worker.process.stdout.readline()
+            except TimeoutError:
+                line = b""
         if line[:1] != READY:
             raise WorkerError(
                 f"worker {worker.number + 1} of {self._job.share.of} did not start; "
@@ -174,6 +171,8 @@ class Crew:
             await self._hear_lines(worker)
         finally:
             watcher.cancel()
+            self._rounds.gone(worker.number)
+            self._next_round()
 
     async def _hear_lines(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
@@ -184,12 +183,23 @@ class Crew:
                 return  # killed in the middle of a line
             if kind == RECORD:
                 self._keep(worker, decode(RequestRecord, orjson.loads(rest)))
+            elif kind == ROUND:
+                self._rounds.over(worker.number, float(rest))
+                self._next_round()
             elif kind == TEXT and self._on_text is not None:
                 self._on_text(*orjson.loads(rest))
             elif kind == END:
                 worker.account = pickle.loads(base64.b64decode(rest))
                 worker.dismiss()
-                self._merge(worker.account)
+                self.lengths.add(worker.account.lengths)
+
+    def _next_round(self) -> None:
+        if (ended_s := self._rounds.ended_s()) is not None:
+            self._tell_all(b"%.9f %.9f\n" % (ended_s, time.monotonic() + ROUND_LEAD_S))
+
+    def _tell_all(self, line: bytes) -> None:
+        for worker in self._workers:
+            worker.tell(line)
 
     def _keep(self, worker: Worker, record: RequestRecord) -> None:
         worker.kept += 1
@@ -199,25 +209,21 @@ class Crew:
         self._on_record(record)
         self._on_progress()
 
-    def _merge(self, account: Account) -> None:
-        self.lengths.add(account.lengths)
-
     def _accounts(self) -> list[Account]:
         return [worker.account for worker in self._workers if worker.account is not None]
 
     def _driven(self) -> Driven:
         accounts = self._accounts()
-        course = Course(
-            tuple(at for account in accounts for at in account.course.begun_s),
-            tuple(at for account in accounts for at in account.course.ran_out_s),
-            self._start_s,
+        parts = [account.driven for account in accounts]
+        how = together(
+            self._job.load, self._job.key.concurrency, self._job.prompts.name, self._start_s, parts
         )
         reads = ReadLag(sum(a.reads.reads for a in accounts), sum(a.reads.late for a in accounts))
         drove = f"{len(self._workers)} worker processes drove the load"
         lag = LoopLag(time.monotonic)
         lag.reads = reads
         lag.late_s = [late_s for account in accounts for late_s in account.late_s]
-        return Driven(course.window(), notes=(drove, *lag.notes()))
+        return replace(how, notes=(*how.notes, drove, *lag.notes()))
 
 
 async def _end_when_silent(worker: Worker) -> None:

@@ -16,9 +16,10 @@ from loadgen import workers
 from loadgen.cell import drive_cell
 from loadgen.load_command import LoadSettings, SharedPrompts, run_load
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
-from loadgen.share import Share, workers_of
+from loadgen.share import Share
 from loadgen.traffic import TrafficMix
-from suites.model import LoadSpec, Phase, TrafficClass
+from loadgen.worker_count import workers_of
+from suites.model import Burst, Lengths, LoadSpec, Phase, TrafficClass
 from tests.loadgen.servers import Answer, Asked, event, says, serving, whole
 
 KEY = CellKey("off", 5, 0)
@@ -51,11 +52,38 @@ def test_a_share_is_every_nth_stream_and_all_shares_are_all_streams() -> None:
 
 def test_how_many_workers() -> None:
     closed = LoadSpec((1,), requests_per_stream=1)
-    assert [workers_of(closed, streams, cores=8) for streams in (1, 512, 513, 100_000)] == [1, 1, 2, 7]
-    assert workers_of(closed, 4096, cores=1) == 1
-    assert workers_of(replace(closed, workers=4), 3, cores=1) == 3
-    assert workers_of(replace(closed, phases=(Phase(duration_s=1.0),)), 4096, cores=8) == 1
-    assert workers_of(LoadSpec((1,), mode="burst", requests_per_stream=1), 4096, cores=8) == 1
+    wanted = [workers_of(closed, streams, 180, cores=8) for streams in (1, 512, 513, 100_000)]
+    assert wanted == [1, 1, 2, 7]
+    assert workers_of(closed, 4096, 180, cores=1) == 1
+    assert workers_of(replace(closed, workers=4), 3, 180, cores=1) == 3
+    assert workers_of(replace(closed, phases=(Phase(duration_s=1.0),)), 4096, 180, cores=16) == 8
+    assert workers_of(replace(closed, bursts=(Burst(1.0, 600),)), 4096, 180, cores=16) == 10
+    assert workers_of(LoadSpec((1,), mode="burst", requests_per_stream=1), 4096, 180, cores=16) == 8
+
+
+def test_how_many_workers_an_open_loop_has(tmp_path: Path) -> None:
+    """One for 51,200 tokens a second that are asked for, a request counted as 20 more of them."""
+    load = LoadSpec((1,), "open", duration_s=9.0, rate_per_s=256.0, arrivals="poisson")
+    assert [workers_of(load, c, 180, cores=64) for c in (1, 2, 10)] == [1, 2, 10]
+    assert workers_of(load, 10, 20, cores=64) == 2
+    assert workers_of(load, 10, 180, cores=4) == 3
+    assert workers_of(load, 1000, 180, cores=1) == 1
+    assert workers_of(replace(load, max_in_flight=600), 10, 180, cores=64) == 2
+    assert workers_of(replace(load, workers=5), 1, 1, cores=1) == 5
+    assert workers_of(replace(load, workers=5, max_in_flight=3), 1, 1, cores=1) == 3
+    assert workers_of(replace(load, bursts=(Burst(1.0, 5 * 512),)), 1, 180, cores=64) == 6
+    phases = (Phase(duration_s=1.0), Phase(duration_s=1.0, rate_per_s=512.0))
+    assert workers_of(replace(load, duration_s=None, phases=phases), 1, 180, cores=64) == 2
+    trace = tmp_path / "due.txt"
+    trace.write_text("".join(f"{at / 512}\n" for at in range(5121)))
+    traced = LoadSpec((1,), "open", arrivals="trace", trace=str(trace))
+    assert workers_of(traced, 1, 180, cores=64) == 3
+
+
+def test_what_a_request_asks_for_on_average() -> None:
+    lengths = Lengths("uniform", min=100, max=300)
+    mix = TrafficMix([TrafficClass("gsm8k", max_tokens=50), TrafficClass("chat", 3.0, max_tokens=lengths)], 0)
+    assert mix.cell(KEY).mean_tokens == pytest.approx(0.25 * 50 + 0.75 * 200, rel=0.1)
 
 
 @pytest.mark.http
