@@ -20,7 +20,7 @@ from loadgen.load_command import LoadSettings, run_load
 from loadgen.records import CellRecord, RequestRecord
 from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
-from suites.limits import LONGEST_S
+from suites.limits import LONGEST_S, MOST_WORKERS
 from suites.parse import MOST_STREAMS
 from suites.traffic import CLIENT_FIELDS, MOST_TOKENS
 
@@ -138,7 +138,7 @@ def _settings(args: argparse.Namespace) -> LoadSettings:
 
 
 OPEN_FLAGS = ("cv", "max_in_flight")
-CLOSED_FLAGS = ("think", "think_kind", "stagger", "workers")
+CLOSED_FLAGS = ("think", "think_kind", "stagger")
 
 
 def _check_pace(args: argparse.Namespace) -> None:
@@ -152,6 +152,8 @@ def _check_pace(args: argparse.Namespace) -> None:
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e6:
             raise UsageError(f"{_flag(name)} {value}: must be above 0 and below a million")
+    if args.workers is not None and args.workers > MOST_WORKERS:
+        raise UsageError(f"--workers {args.workers}: must be at most {MOST_WORKERS} processes")
     if args.rate is not None and args.trace is not None:
         raise UsageError(f"--rate {args.rate:g}: a trace has its own times; drop one of the two")
     if args.rate is not None and args.requests / args.rate > LONGEST_S:

@@ -22,7 +22,7 @@ from suites.phases import read_bursts, read_phases
 from suites.traffic import read_body
 
 ARRIVALS = ("poisson", "gamma", "constant", "trace")
-_CLOSED = ("workers", "warmup_s", "duration_s", "think_s", "think", "stagger_s", "phases", "bursts")
+_CLOSED = ("warmup_s", "duration_s", "think_s", "think", "stagger_s", "phases", "bursts")
 _OPEN = ("warmup_s", "duration_s", "phases", "bursts", "arrivals", "rate_per_s", "cv", "trace")
 _ONLY_IN = {
     "burst": ("warmup_requests",),

@@ -127,7 +127,8 @@ class LoadSpec:
     what comes beyond it waits at the client, and its latency counts all the same; None = no limit.
 
     `bursts`: requests at once on top of a closed or an open load. `body`: fields added to every request's.
-    `workers`: processes that drive a closed load's streams; None = as many as they need (loadgen.share).
+    `workers`: processes of this machine that drive the load; None = as many as it needs
+    (loadgen.worker_count).
     """
 
     concurrency: tuple[int, ...]

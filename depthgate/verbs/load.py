@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tokenizer", metavar="T", help="count answers again: a tokenizer.json, its folder, or a hub id"
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that drive the streams; default: as they need"
+        "--workers", type=int, metavar="N", help="processes that send; default: as many as it takes"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
