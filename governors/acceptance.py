@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
-from governors.contract import FloatArray, StepOutcome
+from governors.contract import FloatArray, IntArray, StepOutcome
 
 
 def conditional_of(unconditional: Sequence[float], k_max: int) -> FloatArray:
@@ -17,6 +18,12 @@ def conditional_of(unconditional: Sequence[float], k_max: int) -> FloatArray:
     known = np.divide(given, before, out=np.zeros_like(given), where=before > 0)
     tail = known[-1] if len(known) else np.nan
     return np.concatenate((known, np.full(k_max - len(known), tail)))
+
+
+def counts_by_position(counts: IntArray, k_max: int) -> list[int]:
+    """How many of `counts` (int64, each in 0..k_max) exceed each position 0..k_max-1."""
+    histogram = np.bincount(counts, minlength=k_max + 1).tolist()
+    return list(accumulate(histogram[:0:-1]))[::-1]
 
 
 class PositionAcceptance:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from governors.acceptance import conditional_of
 from governors.contract import AcceptanceHistory, FloatArray, StepObservation
 
 NOT_IN_HAND = -1.0
+
+MaskArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,33 +41,43 @@ class SurvivalModel:
         prior = conditional_of(acceptance, k_max)
         self._prior = np.where(np.isnan(prior), unknown, prior)
         self._weight = weight
+        self._weighted_prior = weight * self._prior
         self._positions = np.arange(k_max)
 
     def survival(self, observation: StepObservation) -> Survival:
-        table = np.maximum(observation.confidence, 0.0)
         drafts = int(np.add.reduce(observation.drafts_in_hand))
-        whole = drafts == table.size
+        confidence = observation.confidence
+        whole = drafts == confidence.size
         outside = None if whole else self._positions >= observation.drafts_in_hand[:, None]
-        if outside is not None:
-            table[outside] = 0.0
-        unknown = np.isnan(table)
-        blind = bool(unknown.any())
-        if blind:
-            np.copyto(table, self._fallback(observation.history), where=unknown)
+        unknown = np.isnan(confidence)
+        if np.count_nonzero(unknown) == confidence.size:  # no drafter's head: nothing to mix
+            table, blind = self._fallback(observation.history), drafts > 0
+        else:
+            table, blind = self._mixed(observation, unknown, outside)
         np.minimum(table, 1.0, out=table)
         np.multiply.accumulate(table, axis=1, out=table)
         if outside is not None:
             table[outside] = NOT_IN_HAND
         return Survival(table, drafts, blind)
 
+    def _mixed(
+        self, observation: StepObservation, unknown: MaskArray, outside: MaskArray | None
+    ) -> tuple[FloatArray, bool]:
+        """(confidence, acceptance where it is unknown and 0 where there is no draft; whether any was)."""
+        table: FloatArray = np.maximum(observation.confidence, 0.0)
+        if outside is not None:
+            table[outside] = 0.0
+            unknown &= ~outside
+        blind = bool(unknown.any())
+        if blind:
+            np.copyto(table, self._fallback(observation.history), where=unknown)
+        return table, blind
+
     def _fallback(self, history: AcceptanceHistory) -> FloatArray:
         reached, accepted = history.reached.astype(np.float64), history.accepted.astype(np.float64)
-        weight, all_rows = (
-            self._weight,
-            np.ones(len(reached)),
-        )  # a product sums columns twice as fast as sum()
-        batch = (all_rows @ accepted + weight * self._prior) / (all_rows @ reached + weight)
-        accepted += weight * batch
-        reached += weight
+        all_rows = np.ones(len(reached))  # a product sums columns twice as fast as sum()
+        batch = (all_rows @ accepted + self._weighted_prior) / (all_rows @ reached + self._weight)
+        accepted += self._weight * batch
+        reached += self._weight
         accepted /= reached
         return accepted

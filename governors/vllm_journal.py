@@ -10,7 +10,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import IO, Final
 
@@ -21,7 +21,7 @@ from governors.telemetry import StepRecord
 FLUSH_S: Final = 0.25
 ROWS_HELD: Final = 4_000  # some ten seconds of steps: a disk that hangs must not fill the memory
 
-_FIELDS: Final = {field.name: field.default for field in fields(StepRecord)}
+_DEFAULTS: Final = {field.name: field.default for field in fields(StepRecord) if field.default is not MISSING}
 
 Row = Mapping[str, object]
 MakeRow = Callable[[], Row]
@@ -125,13 +125,11 @@ class StepJournal:
 
 def line_of(row: Row) -> bytes:
     """One StepRecord as a JSON line; fields left at their default are left out."""
-    return (
-        _encode({name: row[name] for name, default in _FIELDS.items() if _told(row, name, default)}) + b"\n"
-    )
-
-
-def _told(row: Row, name: str, default: object) -> bool:
-    return name in row and row[name] is not default
+    told = dict(row)
+    for name, default in _DEFAULTS.items():
+        if told.get(name, default) is default:
+            told.pop(name, None)
+    return _encode(told) + b"\n"
 
 
 def _encoder() -> Callable[[object], bytes]:

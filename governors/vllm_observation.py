@@ -41,6 +41,7 @@ class ScheduledStep:
     kv_blocks_free: int
     kv_blocks_total: int
     preempted: int
+    releases: int  # of the table, when this was read
 
     @property
     def decoding_handles(self) -> IntArray:
@@ -60,6 +61,7 @@ class StepReader:
         self._ids: list[str] = []
         self._rows: RowArray = np.empty(0, np.intp)
         self._handles: IntArray = np.empty(0, np.int64)
+        self._all_ready = False  # every request of the batch decodes, and none was set back since
         self._unknown = np.full((0, limits.k_max), np.nan)
 
     def read(self, scheduler: Any, output: Any) -> ScheduledStep:
@@ -87,6 +89,7 @@ class StepReader:
             kv_blocks_free=pool.get_num_free_blocks(),
             kv_blocks_total=pool.num_gpu_blocks,
             preempted=len(output.preempted_req_ids or ()),
+            releases=self.table.releases,
         )
 
     def _split(
@@ -97,16 +100,19 @@ class StepReader:
         A request that is ready has one token and its drafts scheduled: they need not be counted. Where that
          does not add up (a request was set back behind our back), they are.
         """
-        ready = self.table.ready[rows]
         drafted = tokens - 1
-        if not ready.all():
+        ready = None if self._all_ready else self.table.ready[rows]
+        if ready is not None:
             drafted = drafted[ready]
         if np.count_nonzero(drafted) != len(drafts):
             none: list[int] = []
             counted = np.array([len(drafts.get(i, none)) for i in ids], np.int64)
-            ready = ready & (tokens - counted == 1)
+            adds_up = tokens - counted == 1
+            ready = adds_up if ready is None else ready & adds_up
             drafted = counted[ready]
-        return (None if len(drafted) == len(ids) else np.flatnonzero(ready)), drafted
+        if ready is None or len(drafted) == len(ids):
+            return None, drafted
+        return ready.nonzero()[0], drafted
 
     def observe(
         self, step: ScheduledStep, number: int, now_s: float, depth_in_force: int, last: StepDurations | None
@@ -120,7 +126,7 @@ class StepReader:
             drafts_in_hand=_frozen(step.drafted),
             confidence=self._confidence(len(rows)),
             context_tokens=_frozen(table.context[rows]),
-            history=AcceptanceHistory(*map(_frozen, table.history(rows))),
+            history=AcceptanceHistory(*table.history(rows)),
             prefill_requests=step.prefill_requests,
             prefill_tokens=step.prefill_tokens,
             requests_waiting=step.waiting,
@@ -137,17 +143,20 @@ class StepReader:
             self._ids = []  # an id may come again as another request
         if output.preempted_req_ids:
             self.table.preempt(output.preempted_req_ids)
+            self._all_ready = False
 
     def _rows_of(self, ids: list[str], requests: Any) -> RowArray:
+        table = self.table
         if ids != self._ids:
-            self._ids, self._rows = ids, self.table.rows_of(ids)
-            self._handles = _frozen(self.table.handles[self._rows])
-            self.table.refresh(self._rows, [requests[i] for i in ids])
+            self._ids, self._rows = ids, table.rows_of(ids)
+            self._handles = _frozen(table.handles[self._rows])
+            table.refresh(self._rows, [requests[i] for i in ids])
+        elif self._all_ready:
             return self._rows
-        ready = self.table.ready[self._rows]
-        if not ready.all():
-            places = np.flatnonzero(~ready)
-            self.table.refresh(self._rows[places], [requests[ids[place]] for place in places])
+        else:
+            places = np.flatnonzero(~table.ready[self._rows])
+            table.refresh(self._rows[places], [requests[ids[place]] for place in places])
+        self._all_ready = bool(table.ready[self._rows].all())
         return self._rows
 
     def _confidence(self, batch: int) -> FloatArray:
@@ -177,24 +186,22 @@ def apply_windows(step: ScheduledStep, windows: IntArray, placeholders: bool = F
     `placeholders`: the drafts are -1, their tokens are in the worker (async scheduling).
     """
     verified = np.minimum(step.drafted, windows)
-    places = np.flatnonzero(verified < step.drafted)
+    places = (verified < step.drafted).nonzero()[0]
     if not len(places):
         return
-    kept = verified[places].tolist()
-    whole = places if step.decoding is None else step.decoding[places]
-    ids = step.ids if len(whole) == len(step.ids) else [step.ids[place] for place in whole.tolist()]
+    kept = verified.take(places)
+    whole = places if step.decoding is None else step.decoding.take(places)
+    ids = step.ids if len(whole) == len(step.ids) else list(map(step.ids.__getitem__, whole.tolist()))
     drafts, numbers = step.output.scheduled_spec_decode_tokens, step.output.num_scheduled_tokens
-    numbers.update(zip(ids, [window + 1 for window in kept], strict=True))
+    numbers.update(zip(ids, (kept + 1).tolist(), strict=True))
     if placeholders:
-        cuts = list(map(_BLANKS.__getitem__, kept))
+        cuts = map(_BLANKS.__getitem__, kept.tolist())
     else:
-        cuts = list(map(getitem, map(drafts.__getitem__, ids), map(slice, kept)))
+        cuts = map(getitem, map(drafts.__getitem__, ids), map(slice, kept.tolist()))
     drafts.update(zip(ids, cuts, strict=True))
-    if 0 in kept:
-        for request_id, window in zip(ids, kept, strict=True):
-            if not window:
-                del drafts[request_id]  # vLLM leaves out requests without drafts
-    step.output.total_num_scheduled_tokens -= int(step.drafted.sum() - verified.sum())
+    for place in (kept == 0).nonzero()[0].tolist():
+        del drafts[ids[place]]  # vLLM leaves out requests without drafts
+    step.output.total_num_scheduled_tokens -= int(np.add.reduce(step.drafted) - np.add.reduce(verified))
     step.verified = verified
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from governors.acceptance import counts_by_position
 from governors.contract import GraphMode, IntArray, StepDurations, StepOutcome
 from governors.vllm_observation import ScheduledStep
 from governors.vllm_requests import RequestTable
@@ -47,21 +48,21 @@ class OutcomeReader:
         sampled = self._sampled(step, output)
         if ended:
             sampled = np.where([i in ended for i in step.ids], 0, sampled)
-        alive = table.handles[step.rows] == step.handles  # a row may have gone to another request meanwhile
-        if not alive.all():
-            sampled = np.where(alive, sampled, 0)
+        if table.releases != step.releases:  # a row may have gone to another request meanwhile
+            sampled = np.where(table.handles[step.rows] == step.handles, sampled, 0)
         table.context[step.rows] += sampled
         mine = sampled if step.decoding is None else sampled[step.decoding]
         verified = _valid(step, output)
-        all_came = bool(mine.all())
-        if not all_came:
+        counts = np.empty((2, len(mine)), np.int64)
+        reached, accepted = counts
+        if np.count_nonzero(mine) == len(mine):
+            np.minimum(mine - 1, verified, out=accepted)
+        else:
             verified = np.where(mine > 0, verified, 0)
-        accepted = np.minimum(mine - 1, verified)
-        if not all_came:
-            np.maximum(accepted, 0, out=accepted)
-        reached = np.minimum(accepted + 1, verified)
-        table.book(step.decoding_rows, reached, accepted)
-        return Verified(verified, accepted, reached, int(sampled.sum()))
+            np.maximum(np.minimum(mine - 1, verified), 0, out=accepted)
+        np.minimum(accepted + 1, verified, out=reached)
+        table.book(step.decoding_rows, counts)
+        return Verified(verified, accepted, reached, int(np.add.reduce(sampled)))
 
     def _sampled(self, step: ScheduledStep, output: Any) -> IntArray:
         """Tokens that came out of each request of the step."""
@@ -76,11 +77,6 @@ class OutcomeReader:
                 None if step.ids == self._theirs else np.array([place[i] for i in step.ids], np.intp)
             )
         return lengths if self._places is None else lengths[self._places]
-
-
-def _by_position(counts: IntArray, k_max: int) -> IntArray:
-    """int64 (k_max,): how many of `counts` are above each position."""
-    return len(counts) - np.bincount(counts, minlength=k_max + 1)[:k_max].cumsum()
 
 
 def _valid(step: ScheduledStep, output: Any) -> IntArray:
@@ -141,11 +137,15 @@ class StepCourse:
         )
 
     def row(self, k_max: int, faults: int, note: str | None) -> dict[str, object]:
-        """The fields of a StepRecord; arrays where it has tuples."""
+        """The fields of a StepRecord; lists where it has tuples."""
         assert self.verified is not None
         step, seen = self.step, self.verified
-        batch = len(seen.verified)
-        accepted_by_position = _by_position(seen.accepted, k_max)
+        drafted = verified = seen.verified.tolist()
+        if step.drafted is not seen.verified:
+            drafted = step.drafted.tolist()
+        batch, verified_tokens = len(verified), sum(verified)
+        scheduled = verified_tokens if step.verified is seen.verified else int(step.verified.sum())
+        accepted_by_position = counts_by_position(seen.accepted, k_max)
         return {
             "step": self.number,
             "start_s": self.start_s,
@@ -157,11 +157,11 @@ class StepCourse:
             "depth_in_force": self.depth_in_force,
             "depth_chosen": self.depth_chosen,
             "depth_executed": self.depth_executed,
-            "window_mean": int(step.verified.sum()) / batch if batch else None,
-            "verified": int(seen.verified.sum()),
-            "accepted": int(accepted_by_position.sum()),
+            "window_mean": scheduled / batch if batch else None,
+            "verified": verified_tokens,
+            "accepted": sum(accepted_by_position),
             "emitted": self.emitted,
-            "reached_by_position": _by_position(seen.reached, k_max),
+            "reached_by_position": counts_by_position(seen.reached, k_max),
             "accepted_by_position": accepted_by_position,
             "target_s": self.target_s,
             "draft_s": self.draft_s,
@@ -174,8 +174,8 @@ class StepCourse:
             "governor": self.sitter.name,
             "faults": faults,
             "note": note,
-            "request_ids": step.decoding_handles,
-            "drafted_by_request": step.drafted,
-            "verified_by_request": seen.verified,
-            "accepted_by_request": seen.accepted,
+            "request_ids": step.decoding_handles.tolist(),
+            "drafted_by_request": drafted,
+            "verified_by_request": verified,
+            "accepted_by_request": seen.accepted.tolist(),
         }

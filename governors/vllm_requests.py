@@ -30,8 +30,9 @@ class RequestTable:
     context  int64 (rows,); prompt + output known to the scheduler
     ready    bool (rows,); all but the last token is computed: it decodes, one token and its drafts a step
 
-    Acceptance counts are int64 (rows, k_max), see governors.contract.AcceptanceHistory. Those of the batch
-    asked for last lie in arrays of their own, since the next step nearly always asks for the same batch.
+    Acceptance counts (reached and accepted, see governors.contract.AcceptanceHistory) are int64 (2, rows,
+    k_max). Those of the batch asked for last lie in an array of their own, since the next step nearly always
+    asks for the same batch; it is replaced, never written into, so that whoever was given it may keep it.
     """
 
     def __init__(self, rows: int, k_max: int) -> None:
@@ -42,10 +43,10 @@ class RequestTable:
         self.handles = np.full(rows, -1, np.int64)
         self.context = np.zeros(rows, np.int64)
         self.ready = np.zeros(rows, np.bool_)
-        self._reached = np.zeros((rows, k_max), np.int64)
-        self._accepted = np.zeros((rows, k_max), np.int64)
+        self.releases = 0  # a row may have gone to another request since this last changed
+        self._counts = np.zeros((2, rows, k_max), np.int64)
         self._batch: RowArray | None = None
-        self._counts = (self._reached[:0], self._accepted[:0])  # of the batch
+        self._batch_counts = self._counts[:, :0]
         self._first = np.tri(k_max + 1, k_max, -1, np.int64)  # row n: ones at the first n positions
 
     def __len__(self) -> int:
@@ -71,6 +72,7 @@ class RequestTable:
             self._settle()
             self.handles[gone] = -1
             self._free.extend(gone)
+            self.releases += 1
         return bool(gone)
 
     def preempt(self, ids: Iterable[str]) -> None:
@@ -80,25 +82,26 @@ class RequestTable:
                 self.ready[self._rows[request_id]] = False
 
     def history(self, rows: RowArray) -> tuple[IntArray, IntArray]:
-        """(reached, accepted) of these rows, as copies."""
+        """(reached, accepted) of these rows, read-only; later bookings do not show in them."""
         reached, accepted = self._counts_of(rows)
-        return reached.copy(), accepted.copy()
+        return reached, accepted
 
-    def book(self, rows: RowArray, reached: IntArray, accepted: IntArray) -> None:
-        """Adds one verification each, in which so many first positions were reached and accepted."""
-        all_reached, all_accepted = self._counts_of(rows)
-        all_reached += self._first.take(reached, axis=0)
-        all_accepted += self._first.take(accepted, axis=0)
+    def book(self, rows: RowArray, counts: IntArray) -> None:
+        """Adds one verification each: `counts` (2, rows), how many first positions were reached, accepted."""
+        total = self._counts_of(rows) + self._first.take(counts, axis=0)
+        total.flags.writeable = False
+        self._batch_counts = total
 
-    def _counts_of(self, rows: RowArray) -> tuple[IntArray, IntArray]:
+    def _counts_of(self, rows: RowArray) -> IntArray:
         if rows is not self._batch:
             self._settle()
-            self._batch, self._counts = rows, (self._reached[rows], self._accepted[rows])
-        return self._counts
+            self._batch, self._batch_counts = rows, self._counts[:, rows]
+            self._batch_counts.flags.writeable = False
+        return self._batch_counts
 
     def _settle(self) -> None:
         if self._batch is not None:
-            self._reached[self._batch], self._accepted[self._batch] = self._counts
+            self._counts[:, self._batch] = self._batch_counts
             self._batch = None
 
     def _admit(self, request_id: str) -> int:
@@ -108,7 +111,7 @@ class RequestTable:
         self._rows[request_id] = row
         self.handles[row] = self._issued
         self._issued += 1
-        self._reached[row] = self._accepted[row] = 0
+        self._counts[:, row] = 0
         return row
 
     def _grow(self) -> None:
@@ -117,8 +120,7 @@ class RequestTable:
         self.handles = _doubled(self.handles, -1)
         self.context = _doubled(self.context, 0)
         self.ready = _doubled(self.ready, False)
-        self._reached = _doubled(self._reached, 0)
-        self._accepted = _doubled(self._accepted, 0)
+        self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)), axis=1)
 
 
 def _doubled(array: NDArray[Any], fill: object) -> NDArray[Any]:
