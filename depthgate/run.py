@@ -16,6 +16,7 @@ from depthgate.plan import RunPlan
 from depthgate.session import end_session, new_session, note_engine
 from engines.contract import Endpoint, Engine, EngineRequest
 from engines.registry import open_engines
+from loadgen.columns import request_columns
 from loadgen.compaction import compact_run
 from loadgen.journal import Journal, JournalError
 from loadgen.records import CellKey, CellRecord, RequestRecord
@@ -195,7 +196,7 @@ class Run:
     def _close_cell(self, records: list[RequestRecord], cell: CellRecord) -> None:
         self._cells.append(cell)
         shown = records if len(records) <= MOST_SHOWN else []
-        spans = token_spans(shown, cell, self.plan.suite.load.mode)
+        spans = token_spans(request_columns(shown), cell, self.plan.suite.load.mode)
         rate = spans.tokens_per_s if spans is not None else None
         note = "; ".join((*cell.invalid, *cell.notes))
         self.progress.cell_done(cell.arm, cell.concurrency, cell.repeat, rate, note)

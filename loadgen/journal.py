@@ -7,7 +7,7 @@ keeps every whole line and says in words what it could not read; it never raises
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import orjson
 
 from governors.telemetry import StepRecord
+from loadgen.columns import RequestColumns, request_columns
 from loadgen.decode import DecodeError, decode
-from loadgen.parquet import ParquetFault, scan_parquet
+from loadgen.parquet import ROWS, ParquetFault, scan_parquet
+from loadgen.parquet_columns import scan_columns
 from loadgen.records import CellRecord, RequestRecord
 
 Record = TypeVar("Record")
@@ -99,6 +101,18 @@ def read_requests(path: Path) -> tuple[list[RequestRecord], str | None]:
     return _read(path, RequestRecord)
 
 
+def read_columns(path: Path, keep: Callable[[RequestColumns], None]) -> str | None:
+    """As `read_requests`, a few thousand at a time as columns, which go to `keep` in their order."""
+    try:
+        if path.suffix != ".parquet":
+            return _fold(path, RequestRecord, lambda records: keep(request_columns(records)))
+        for columns in scan_columns(path):
+            keep(columns)
+    except ParquetFault as fault:
+        return str(fault)
+    return None
+
+
 def scan_requests(journal: Path) -> Iterator[RequestRecord]:
     """The records of a journal, one after the other. Raises ParquetFault at a line that is none."""
     with journal.open("rb") as file:
@@ -130,6 +144,12 @@ def _read_parquet(path: Path) -> tuple[list[RequestRecord], str | None]:
 
 
 def _read(path: Path, kind: type[Record]) -> tuple[list[Record], str | None]:
+    found: list[Record] = []
+    return found, _fold(path, kind, found.extend)
+
+
+def _fold(path: Path, kind: type[Record], keep: Callable[[list[Record]], None]) -> str | None:
+    """Hands over every whole line's record, ROWS at a time; returns what could not be read."""
     records: list[Record] = []
     count = bad = 0
     cut = False
@@ -141,12 +161,16 @@ def _read(path: Path, kind: type[Record]) -> tuple[list[Record], str | None]:
                 bad += not kept
             else:
                 cut = not kept  # an object that closes is whole, newline or not
+            if len(records) >= ROWS:
+                keep(records)
+                records = []
+    keep(records)
     faults = []
     if bad:
         faults.append(f"{bad} of {count} lines cannot be read")
     if cut:
         faults.append("its last line is cut off")
-    return records, f"{path.name}: {' and '.join(faults)}" if faults else None
+    return f"{path.name}: {' and '.join(faults)}" if faults else None
 
 
 def _keep(line: bytes, kind: type[Record], records: list[Record]) -> bool:

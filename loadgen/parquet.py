@@ -10,15 +10,17 @@ import dataclasses
 import os
 import types
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from loadgen.records import RequestRecord
+
+Group = TypeVar("Group")
 
 ROWS = 4096  # of a row group: what is held at once while writing and reading
 
@@ -51,12 +53,20 @@ def write_parquet(path: Path, records: Iterable[RequestRecord]) -> None:
 
 def scan_parquet(path: Path) -> Iterator[list[RequestRecord]]:
     """Its records, a row group at a time. Raises ParquetFault for whatever is wrong with it."""
+    return scan_groups(path, lambda table, hints: list(_rows(table, hints)))
+
+
+def scan_groups(path: Path, read: Callable[[Any, dict[str, Any]], Group]) -> Iterator[Group]:
+    """What `read` makes of each row group, an Arrow table, and the type hints of its columns.
+
+    Raises ParquetFault for whatever is wrong with the file or, so `read` says, with a group.
+    """
     pa, parquet = _pyarrow()
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             readers = _readers(pa, file.schema_arrow)
             for group in range(file.num_row_groups):
-                yield list(_rows(file.read_row_group(group, columns=list(readers)), readers))
+                yield read(file.read_row_group(group, columns=list(readers)), readers)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
@@ -142,11 +152,16 @@ def _rows(table: Any, hints: dict[str, Any]) -> Iterator[RequestRecord]:
     return (RequestRecord(*row) for row in zip(*columns, strict=True))
 
 
-def _column(column: Any, hint: Any) -> Sequence[Any]:
-    plain, nullable = _split(hint)
-    if column.null_count and not nullable:
+def checked(column: Any, hint: Any) -> Any:
+    """The column in one Arrow array. Raises ValueError when a value is missing where there must be one."""
+    if column.null_count and not _split(hint)[1]:
         raise ValueError("a value is missing where there must be one")
-    array = column.combine_chunks()
+    return column.combine_chunks()
+
+
+def _column(column: Any, hint: Any) -> Sequence[Any]:
+    plain, _ = _split(hint)
+    array = checked(column, hint)
     if typing.get_origin(plain) is tuple:
         return _lists(array)
     values: list[Any] = array.to_pylist()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from loadgen.records import CellRecord, Outcome, RequestRecord
-from reports.metrics import Records, measured
+from loadgen.columns import OUTCOMES, RequestColumns
+from loadgen.records import CellRecord, Outcome
 from reports.run_folder import CellData, RunFolder, read_run
 from reports.samples import FloatArray
 from reports.throughput import token_arrivals
@@ -49,17 +49,17 @@ class LoadCourse:
     backlog: Backlog | None
 
 
-def phase_figures(records: Records, cell: CellRecord) -> tuple[PhaseFigures, ...]:
+def phase_figures(of: RequestColumns, cell: CellRecord) -> tuple[PhaseFigures, ...]:
     """Every phase that has a start and an end; () for a load without phases."""
     starts = cell.phase_starts_s or ()
-    arrivals = token_arrivals(records)
+    arrivals = token_arrivals(of) if starts else None
     return tuple(
         PhaseFigures(
             start_s=start_s - starts[0],
             end_s=end_s - starts[0],
             tokens_per_s=_rate(arrivals and arrivals[:2], start_s, end_s),
-            requests=len(due := [r for r in measured(records) if start_s <= r.due_s < end_s]),
-            ttft_p50_s=_median([r.first_token_s - r.due_s for r in due if r.first_token_s is not None]),
+            requests=int((due := of.measured & (start_s <= of.due_s) & (of.due_s < end_s)).sum()),
+            ttft_p50_s=_median((of.first_token_s.values - of.due_s)[due & of.first_token_s.known]),
         )
         for start_s, end_s in pairwise(starts)
         if end_s > start_s
@@ -74,15 +74,15 @@ def phase_note(phases: Sequence[PhaseFigures]) -> tuple[str, ...]:
     return (f"by phase: {', '.join(rates)} tokens/s",)
 
 
-def backlog(records: Records) -> Backlog:
+def backlog(of: RequestColumns) -> Backlog:
     """+1 when a request is due, -1 when it is done; one that failed leaves with the last that came of it."""
-    events = [(record.due_s, 1) for record in records]
-    events += [(max(record.due_s, _left_s(record)), -1) for record in records]
-    if not events:
+    if not len(of):
         return Backlog((), ())
-    times, changes = zip(*sorted(events, key=lambda event: (event[0], -event[1])), strict=True)
-    counts = np.cumsum(changes)
-    return Backlog(tuple(time - times[0] for time in times), tuple(counts.tolist()))
+    times = np.concatenate([of.due_s, np.maximum(of.due_s, _left_s(of))])
+    changes = np.repeat([1, -1], len(of))
+    order = np.lexsort((-changes, times))
+    since = times[order] - times[order[0]]
+    return Backlog(tuple(since.tolist()), tuple(np.cumsum(changes[order]).tolist()))
 
 
 def load_courses(run_dir: Path | RunFolder) -> tuple[LoadCourse, ...]:
@@ -104,10 +104,12 @@ def _course(cell: CellData, is_open: bool) -> LoadCourse:
     )
 
 
-def _left_s(record: RequestRecord) -> float:
-    if record.outcome is Outcome.DONE and record.done_s is not None:
-        return record.done_s
-    return record.chunk_times_s[-1] if record.chunk_times_s else record.sent_s or record.due_s
+def _left_s(of: RequestColumns) -> FloatArray:
+    left = np.where(of.sent_s.known, of.sent_s.values, of.due_s)
+    spoke = of.chunks > 0
+    left[spoke] = of.chunk_times_s[of.chunk_ends[1:][spoke] - 1]
+    done = of.done_s.known & (of.outcome == OUTCOMES.index(Outcome.DONE))
+    return np.where(done, of.done_s.values, left)
 
 
 def _rate(arrivals: tuple[FloatArray, FloatArray] | None, start_s: float, end_s: float) -> float | None:
@@ -117,5 +119,5 @@ def _rate(arrivals: tuple[FloatArray, FloatArray] | None, start_s: float, end_s:
     return float(tokens[(times >= start_s) & (times < end_s)].sum()) / (end_s - start_s)
 
 
-def _median(values: list[float]) -> float | None:
-    return float(np.median(values)) if values else None
+def _median(values: FloatArray) -> float | None:
+    return float(np.median(values)) if len(values) else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadgen.records import Outcome, RequestRecord
+from loadgen.columns import RequestColumns
+from loadgen.records import Outcome
 from reports.by_repeat import values_by_repeat
 from reports.course import phase_figures, phase_note
 from reports.interval import share_interval
@@ -15,7 +16,6 @@ from reports.metrics import (
     answered,
     failed,
     jain_index,
-    measured,
     outcome_counts,
     peak_concurrency,
     refused,
@@ -56,8 +56,8 @@ class Measured:
 def cell_result(measured_cell: Measured, baseline: Measured | None, suite: Suite) -> CellResult:
     """`baseline` None for the baseline arm itself, and when it was not measured."""
     pool, own = measured_cell.pool, measured_cell.statistics
-    records = [record for cell in pool.repeats.values() for record in cell.requests]
-    counts = outcome_counts(records)
+    requests = [cell.requests for cell in pool.repeats.values()]
+    counts = outcome_counts(requests)
     switches = _switches(pool, suite.load.mode)
     figures = CellFigures(
         arm=pool.arm,
@@ -66,7 +66,7 @@ def cell_result(measured_cell: Measured, baseline: Measured | None, suite: Suite
         requests=counts,
         figures=_intervals(own, counts, suite.confidence),
         ratios=_ratios(measured_cell, baseline, suite),
-        acceptance_by_class=tokens_per_chunk_by_class(records),
+        acceptance_by_class=tokens_per_chunk_by_class(requests),
         acceptance_by_position=acceptance_by_position([cell.record for cell in pool.repeats.values()]),
         switches_per_1k_steps=switches.per_1k_steps if switches else None,
         invalid=_invalid(pool),
@@ -137,7 +137,7 @@ def _invalid(pool: Pool) -> tuple[str, ...]:
     said = []
     for repeat, cell in pool.repeats.items():
         said += [f"repeat {repeat}: {reason}" for reason in cell.record.invalid]
-        if not measured(cell.requests) and not cell.record.invalid:
+        if not cell.requests.measured.any() and not cell.record.invalid:
             said.append(f"repeat {repeat}: no request succeeded ({_why(cell.requests)})")
     return (*said, *_unapplied(pool))
 
@@ -156,18 +156,17 @@ def _unapplied(pool: Pool) -> list[str]:
     return [f"repeat {repeat}: {why}" for repeat, why in found if why is not None]
 
 
-def _why(records: Sequence[RequestRecord]) -> str:
-    counts = outcome_counts(records)
-    reason = next((record.why for record in records if record.why), None)
+def _why(of: RequestColumns) -> str:
+    counts = outcome_counts([of])
     said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "none was sent"
-    return f"{said}; first reason: {' '.join(reason.split())[:200]}" if reason else said
+    return f"{said}; first reason: {' '.join(of.first_why.split())[:200]}" if of.first_why else said
 
 
 def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str, ...]:
     said = list(dict.fromkeys(note for cell in pool.repeats.values() for note in cell.record.notes))
     for cell in pool.repeats.values():
         said += phase_note(phase_figures(cell.requests, cell.record))
-    said += _contradicting([record for cell in pool.repeats.values() for record in measured(cell.requests)])
+    said += _contradicting([cell.requests for cell in pool.repeats.values()])
     spans = [token_spans(cell.requests, cell.record, suite.load.mode) for cell in pool.repeats.values()]
     said += dict.fromkeys(span.note for span in spans if span is not None and span.note)
     if len(pool.repeats) == 1:
@@ -183,13 +182,14 @@ def _notes(pool: Pool, own: Mapping[str, Statistic], suite: Suite) -> tuple[str,
     return tuple(said)
 
 
-def _contradicting(done: Sequence[RequestRecord]) -> list[str]:
+def _contradicting(cells: Sequence[RequestColumns]) -> list[str]:
     """An answer that came whole and contradicts itself counts, and a reader should know."""
-    reasons = [record.why for record in done if record.why]
-    if not reasons:
+    count = sum(int((of.has_why & of.measured).sum()) for of in cells)
+    first = next((of.first_contradiction for of in cells if of.first_contradiction), None)
+    if first is None:
         return []
-    first = " ".join(reasons[0].split())[:200]
-    return [f"{len(reasons)} of {len(done)} answers contradict themselves; the first: {first}"]
+    done = sum(int(of.measured.sum()) for of in cells)
+    return [f"{count} of {done} answers contradict themselves; the first: {' '.join(first.split())[:200]}"]
 
 
 def samples_needed(metric: str) -> int:

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+import numpy as np
+
 from governors.telemetry import StepRecord
-from loadgen.records import CellRecord, RequestRecord
+from loadgen.columns import BoolArray, FloatArray, RequestColumns, Times
+from loadgen.records import CellRecord
 
 MOST = 2**31  # no count of one cell comes near; sums stay exact
 LONGEST_S = 1e12  # clocks of machines and of models stay far below; differences and sums stay finite
 
 
-def plausible_request(record: RequestRecord) -> bool:
+def plausible_requests(of: RequestColumns) -> bool:
     """Times in the order in which a request lives, a count for each chunk, counts that a request can have."""
-    counts = (record.output_tokens or 0, record.prompt_tokens or 0, *(record.chunk_tokens or ()))
-    whole = record.chunk_tokens is None or len(record.chunk_tokens) == len(record.chunk_times_s)
-    begun = (record.due_s, record.sent_s, record.first_byte_s)
+    counts = (of.output_tokens.values, of.prompt_tokens.values, of.chunk_tokens)
     return (
-        whole
-        and 0 <= min(counts) <= max(counts) < MOST
-        and _in_order((*begun, *record.chunk_times_s, record.done_s))
-        and _in_order((*begun, record.first_token_s, record.done_s))
+        of.aligned
+        and all(each.min(initial=0) >= 0 and each.max(initial=0) < MOST for each in counts)
+        and _lived_in_order(of)
     )
 
 
@@ -62,3 +62,37 @@ def _in_order(times_s: Iterable[float | None]) -> bool:
     known = [time for time in times_s if time is not None]
     ordered = all(before <= after for before, after in pairwise(known))  # NaN is in no order
     return ordered and all(-LONGEST_S < time < LONGEST_S for time in known)
+
+
+def _lived_in_order(of: RequestColumns) -> bool:
+    """due, sent, first byte, then chunks and done, and first token and done: those that are known."""
+    begun, due = _then(np.full(len(of), -LONGEST_S), Times(of.due_s, np.ones(len(of), dtype=np.bool_)))
+    begun, sent = _then(begun, of.sent_s)
+    begun, read = _then(begun, of.first_byte_s)
+    spoke, began_to_speak = _then(begun, of.first_token_s)
+    last, spoke_in_order = _after_chunks(begun, of)
+    ended = (_then(spoke, of.done_s)[1], _then(last, of.done_s)[1])
+    return all((due, sent, read, began_to_speak, spoke_in_order, *ended))
+
+
+def _then(before: FloatArray, times: Times) -> tuple[FloatArray, bool]:
+    """(the later of the two where it is known, whether no known one comes before what it follows)."""
+    follows = (before <= times.values) & _possible(times.values)  # NaN is in no order
+    return np.where(times.known, times.values, before), bool((follows | ~times.known).all())
+
+
+def _after_chunks(before: FloatArray, of: RequestColumns) -> tuple[FloatArray, bool]:
+    """As `_then`, for every request's chunks in turn."""
+    times, some = of.chunk_times_s, of.chunks > 0
+    starts, ends = of.chunk_ends[:-1][some], of.chunk_ends[1:][some]
+    follows = _possible(times)
+    follows[starts] &= before[some] <= times[starts]
+    rises = times[:-1] <= times[1:]
+    rises[starts[1:] - 1] = True  # from one request's last to another's first
+    last = before.copy()
+    last[some] = times[ends - 1]
+    return last, bool(follows.all() and rises.all())
+
+
+def _possible(times_s: FloatArray) -> BoolArray:
+    return (times_s > -LONGEST_S) & (times_s < LONGEST_S)

@@ -6,18 +6,18 @@ Requests of a large run stay on disk until a cell is gone over: memory is a matt
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import overload
 
 from governors.telemetry import StepRecord
+from loadgen.columns import RequestColumns, joined
 from loadgen.compaction import SMALL_BYTES, request_file
-from loadgen.journal import read_cells, read_requests, read_steps
-from loadgen.records import CellKey, CellRecord, RequestRecord
+from loadgen.journal import read_cells, read_columns, read_steps
+from loadgen.records import CellKey, CellRecord
 from loadgen.run_files import cell_stem, life_stem
 from reports.fingerprints import altered
-from reports.plausible import plausible_cell, plausible_request, plausible_step
+from reports.plausible import plausible_cell, plausible_requests, plausible_step
 from suites.canonical import suite_sha256
 from suites.model import Suite, SuiteError
 from suites.parse import parse_suite
@@ -28,24 +28,16 @@ class RunFolderError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRequests(Sequence[RequestRecord]):
-    """A file of `length` records that was found whole; going over it reads it anew."""
+class StoredRequests:
+    """A file of requests that was found whole; `read` reads it anew."""
 
     path: Path
-    length: int
 
-    def __len__(self) -> int:
-        return self.length
-
-    def __iter__(self) -> Iterator[RequestRecord]:
-        return iter(read_requests(self.path)[0])
-
-    @overload
-    def __getitem__(self, index: int) -> RequestRecord: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[RequestRecord]: ...
-    def __getitem__(self, index: int | slice) -> RequestRecord | Sequence[RequestRecord]:
-        return read_requests(self.path)[0][index]
+    def read(self) -> RequestColumns:
+        """Its columns; what cannot be read since is not in them."""
+        parts: list[RequestColumns] = []
+        read_columns(self.path, parts.append)
+        return joined(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +45,16 @@ class CellData:
     """One measured point of one repeat: its closing line and every request of it."""
 
     record: CellRecord
-    requests: Sequence[RequestRecord]
+    kept: RequestColumns | StoredRequests
+
+    @property
+    def requests(self) -> RequestColumns:
+        """Whoever takes them more than once takes them of `loaded()`."""
+        return self.kept.read() if isinstance(self.kept, StoredRequests) else self.kept
 
     def loaded(self) -> CellData:
-        """The same with its requests in memory: whoever goes over them more than once asks for this."""
-        return self if isinstance(self.requests, tuple) else replace(self, requests=tuple(self.requests))
+        """The same with its requests in memory."""
+        return replace(self, kept=self.requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +176,10 @@ def _cells(path: Path, suite: Suite, changed: frozenset[str]) -> tuple[dict[Cell
         file = request_file(path / "requests" / f"{cell_stem(key)}.jsonl")
         if file is not None and f"requests/{file.name}" in changed:
             continue  # said already
-        fault, requests = _requests(file, key, record, suite)
-        if fault:
+        fault, kept = _requests(file, key, record, suite, small)
+        if kept is None:
             said.append(f"{fault}; {_named(key)} left out")
         else:
-            assert file is not None
-            kept = requests if small else StoredRequests(file, len(requests))
             cells[key] = CellData(record, kept)
     return cells, said
 
@@ -206,26 +201,48 @@ def expected_keys(suite: Suite) -> list[CellKey]:
 
 
 def _requests(
-    file: Path | None, key: CellKey, cell: CellRecord, suite: Suite
-) -> tuple[str | None, tuple[RequestRecord, ...]]:
+    file: Path | None, key: CellKey, cell: CellRecord, suite: Suite, small: bool
+) -> tuple[str | None, RequestColumns | StoredRequests | None]:
     """(why they are not to be trusted or None, the cell's requests): half a cell is no cell."""
     if file is None:
-        return f"requests/{cell_stem(key)}.jsonl: not there", ()
+        return f"requests/{cell_stem(key)}.jsonl: not there", None
     name = f"requests/{file.name}"
-    records, torn = read_requests(file)
+    found, parts = _Found(), list[RequestColumns]()
+
+    def look(columns: RequestColumns) -> None:
+        found.add(columns)
+        if small:
+            parts.append(columns)
+
+    torn = read_columns(file, look)
     if torn:
-        return f"requests/{torn}", ()
-    if not all(map(plausible_request, records)):
-        return f"{name}: holds times or counts that cannot be", ()
-    if any(CellKey(record.arm, record.concurrency, record.repeat) != key for record in records):
-        return f"{name}: holds requests of another cell", ()
-    if cell.requests is not None and len(records) != cell.requests:
-        return f"{name}: holds {len(records)} of {cell.requests} requests", ()
+        return f"requests/{torn}", None
+    if not found.plausible:
+        return f"{name}: holds times or counts that cannot be", None
+    if found.cells - {key}:
+        return f"{name}: holds requests of another cell", None
+    if cell.requests is not None and found.requests != cell.requests:
+        return f"{name}: holds {found.requests} of {cell.requests} requests", None
     expected = key.concurrency * (suite.load.requests_per_stream or 0)
-    found = sum(not record.warmup for record in records)
-    if cell.requests is None and suite.load.mode == "burst" and found != expected:
-        return f"{name}: holds {found} of {expected} requests", ()
-    return None, tuple(records)
+    if cell.requests is None and suite.load.mode == "burst" and found.counted != expected:
+        return f"{name}: holds {found.counted} of {expected} requests", None
+    return None, joined(parts) if small else StoredRequests(file)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a file holds, part by part; `counted`: requests that are no warm-up."""
+
+    requests: int = 0
+    counted: int = 0
+    plausible: bool = True
+    cells: frozenset[CellKey] = frozenset()
+
+    def add(self, columns: RequestColumns) -> None:
+        self.requests += len(columns)
+        self.counted += int((~columns.warmup).sum())
+        self.plausible = self.plausible and plausible_requests(columns)
+        self.cells |= columns.cells
 
 
 def _missing_cells(suite: Suite, cells: Mapping[CellKey, CellData]) -> list[str]:

@@ -12,17 +12,16 @@ the last; reports.course gives each of them apart: tokens that arrived in it / i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.records import CellRecord, Outcome, RequestRecord
-from reports.metrics import Records, measured
-from reports.samples import FloatArray
+from loadgen.columns import OUTCOMES, RequestColumns
+from loadgen.records import CellRecord, Outcome
+from reports.samples import FloatArray, IntArray
 
 SLICES = 20
-COUNTED = (Outcome.DONE, Outcome.CANCELLED)
+COUNTED = [OUTCOMES.index(outcome) for outcome in (Outcome.DONE, Outcome.CANCELLED)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,41 +39,41 @@ class TokenSpans:
         return float(self.tokens.sum()) / seconds if seconds > 0 else None
 
 
-def token_spans(records: Records, cell: CellRecord, mode: str) -> TokenSpans | None:
+def token_spans(of: RequestColumns, cell: CellRecord, mode: str) -> TokenSpans | None:
     """The spans of one cell and repeat; None when a token count is unknown or nothing was done."""
-    return _SPANS[mode](records, cell)
+    return _SPANS[mode](of, cell)
 
 
-def bursts(records: Records) -> list[list[RequestRecord]]:
-    """Requests in bursts: a new one begins with the first request due after all before it ended."""
-    found: list[list[RequestRecord]] = []
-    free_s = -np.inf
-    for record in sorted(records, key=lambda record: record.due_s):
-        if record.due_s >= free_s:
-            found.append([])
-        found[-1].append(record)
-        free_s = max(free_s, record.due_s if record.done_s is None else record.done_s)
-    return found
+def burst_numbers(of: RequestColumns) -> tuple[IntArray, IntArray]:
+    """(requests that are no warm-up, by when they were due; which burst each is in), int64, numbers from 0.
+
+    A new burst begins with the first request due after all before it ended.
+    """
+    rows = np.flatnonzero(~of.warmup)
+    rows = rows[np.argsort(of.due_s[rows], kind="stable")]
+    due, done = of.due_s[rows], of.done_s
+    ended = np.where(done.known[rows], np.maximum(done.values[rows], due), due)
+    free = np.maximum.accumulate(ended)
+    begins = np.concatenate([np.zeros(min(1, len(rows)), dtype=np.bool_), due[1:] >= free[:-1]])
+    return rows, np.cumsum(begins)
 
 
-def _burst_spans(records: Records, cell: CellRecord) -> TokenSpans | None:
-    done = measured(records)
-    if not done or any(record.output_tokens is None or record.done_s is None for record in done):
+def _burst_spans(of: RequestColumns, cell: CellRecord) -> TokenSpans | None:
+    done = of.measured
+    if not done.any() or not (of.output_tokens.known & of.done_s.known)[done].all():
         return None
-    groups = [measured(group) for group in bursts([record for record in records if not record.warmup])]
-    groups = [group for group in groups if group]
-    tokens = [sum(record.output_tokens or 0 for record in group) for group in groups]
-    seconds = [
-        max(record.done_s or 0.0 for record in group) - min(record.due_s for record in group)
-        for group in groups
-    ]
-    return TokenSpans(np.array(tokens, dtype=np.float64), np.array(seconds, dtype=np.float64))
+    rows, bursts = burst_numbers(of)
+    rows, bursts = rows[done[rows]], bursts[done[rows]]
+    starts = np.flatnonzero(np.diff(bursts, prepend=-1))
+    tokens = np.add.reduceat(of.output_tokens.values[rows], starts)
+    first, last = of.due_s[rows][starts], np.maximum.reduceat(of.done_s.values[rows], starts)
+    return TokenSpans(tokens.astype(np.float64), last - first)
 
 
-def _window_spans(records: Records, cell: CellRecord) -> TokenSpans | None:
-    if cell.window_end_s <= cell.window_start_s or not measured(records):
+def _window_spans(of: RequestColumns, cell: CellRecord) -> TokenSpans | None:
+    if cell.window_end_s <= cell.window_start_s or not of.measured.any():
         return None
-    arrivals = token_arrivals(records)
+    arrivals = token_arrivals(of)
     if arrivals is None:
         return None
     times, tokens, note = arrivals
@@ -86,39 +85,29 @@ def _window_spans(records: Records, cell: CellRecord) -> TokenSpans | None:
 _SPANS = {"burst": _burst_spans, "closed": _window_spans, "open": _window_spans}
 
 
-def token_arrivals(records: Records) -> tuple[FloatArray, FloatArray, str | None] | None:
+def token_arrivals(of: RequestColumns) -> tuple[FloatArray, FloatArray, str | None] | None:
     """(times, tokens, note): when output tokens arrived. Totals without per-chunk counts are spread evenly.
 
     A request that was cut off before its usage came is taken at the mean tokens per chunk of the others.
     None when no request of the cell has a known count.
     """
-    counted = [record for record in records if record.outcome in COUNTED and record.chunk_times_s]
-    mean = _mean_tokens_per_chunk(counted)
-    if mean is None:
+    chunks, total = of.chunks, of.output_tokens
+    counted = np.isin(of.outcome, COUNTED) & (chunks > 0)
+    known = counted & total.known
+    if not known.any():
         return None
-    spread = sum(record.chunk_tokens is None for record in counted)
-    note = (
-        f"tokens of {spread} of {len(counted)} requests spread evenly over their chunks" if spread else None
-    )
-    times = np.concatenate([np.asarray(record.chunk_times_s, dtype=np.float64) for record in counted])
-    return times, np.concatenate([_chunk_weights(record, mean) for record in counted]), note
+    spread = counted & ~of.by_chunk
+    note = f"tokens of {spread.sum()} of {counted.sum()} requests spread evenly over their chunks"
+    each = np.full(len(of), int(total.values[known].sum()) / int(chunks[known].sum()))
+    each[known] = total.values[known] / chunks[known]
+    placed = np.repeat(counted, chunks)
+    tokens = of.chunk_tokens[placed].astype(np.float64)
+    if spread.any():
+        tokens[np.repeat(spread, chunks)[placed]] = np.repeat(each[spread], chunks[spread])
+    return of.chunk_times_s[placed], tokens, note if spread.any() else None
 
 
 def peak_tokens_per_s(spans: TokenSpans) -> float | None:
     """The fastest span; never below the mean, because the spans tile the time."""
     timed = spans.seconds > 0
     return float(np.max(spans.tokens[timed] / spans.seconds[timed])) if timed.any() else None
-
-
-def _mean_tokens_per_chunk(records: Sequence[RequestRecord]) -> float | None:
-    known = [record for record in records if record.output_tokens is not None]
-    chunks = sum(len(record.chunk_times_s) for record in known)
-    return sum(record.output_tokens or 0 for record in known) / chunks if chunks else None
-
-
-def _chunk_weights(record: RequestRecord, mean: float) -> FloatArray:
-    chunks = len(record.chunk_times_s)
-    if record.chunk_tokens is not None:
-        return np.asarray(record.chunk_tokens, dtype=np.float64)
-    each = mean if record.output_tokens is None else record.output_tokens / chunks
-    return np.full(chunks, each)

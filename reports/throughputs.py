@@ -25,5 +25,5 @@ def read_throughputs(run_dir: Path | RunFolder) -> Throughputs:
 
 
 def _rate(cell: CellData, mode: str) -> float | None:
-    spans = token_spans(cell.loaded().requests, cell.record, mode)
+    spans = token_spans(cell.requests, cell.record, mode)
     return spans.tokens_per_s if spans is not None else None

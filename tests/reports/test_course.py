@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from loadgen.columns import request_columns as columns
 from loadgen.records import Outcome
 from reports.course import Backlog, LoadCourse, PhaseFigures, backlog, phase_figures, phase_note
 from reports.page import report_page
@@ -25,7 +26,7 @@ RECORDS = [
 
 def test_tokens_count_in_the_phase_in_which_they_arrive() -> None:
     """Phases 0-3, 3-5 and 5-10 s: 1 + 2, 4, and 10 + 20 tokens; requests count where they were due."""
-    found = phase_figures(RECORDS, cell(phase_starts_s=(0.0, 3.0, 5.0, 10.0)))
+    found = phase_figures(columns(RECORDS), cell(phase_starts_s=(0.0, 3.0, 5.0, 10.0)))
     assert found == (
         PhaseFigures(0.0, 3.0, 1.0, 1, 1.0),
         PhaseFigures(3.0, 5.0, 2.0, 1, 2.0),
@@ -35,22 +36,22 @@ def test_tokens_count_in_the_phase_in_which_they_arrive() -> None:
 
 
 def test_a_load_without_phases_has_none_and_unknown_is_said() -> None:
-    assert phase_figures(RECORDS, cell()) == ()
+    assert phase_figures(columns(RECORDS), cell()) == ()
     assert phase_note(()) == ()
-    unknown = phase_figures([failure()], cell(phase_starts_s=(0.0, 5.0)))
+    unknown = phase_figures(columns([failure()]), cell(phase_starts_s=(0.0, 5.0)))
     assert (unknown[0].tokens_per_s, unknown[0].ttft_p50_s) == (None, None)
     assert phase_note(unknown) == ("by phase: ? tokens/s",)
 
 
 def test_the_backlog_is_what_is_due_and_has_not_ended() -> None:
     records = [*RECORDS, failure(Outcome.REFUSED, due_s=3.5, sent_s=4.5)]
-    assert backlog(records) == Backlog((0.0, 3.0, 3.5, 4.0, 4.5, 9.0), (1, 2, 3, 2, 1, 0))
-    assert backlog([]) == Backlog((), ())
+    assert backlog(columns(records)) == Backlog((0.0, 3.0, 3.5, 4.0, 4.5, 9.0), (1, 2, 3, 2, 1, 0))
+    assert backlog(columns([])) == Backlog((), ())
 
 
 def test_an_open_load_s_throughput_is_that_of_its_window() -> None:
     """Window 2-6 s: 2 (its edge counts), 4 and 10 tokens; what drains after the load does not count."""
-    spans = token_spans(RECORDS, cell(2.0, 6.0), "open")
+    spans = token_spans(columns(RECORDS), cell(2.0, 6.0), "open")
     assert spans is not None
     assert spans.tokens_per_s == pytest.approx((2 + 4 + 10) / 4)
 

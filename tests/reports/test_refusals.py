@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from loadgen.columns import request_columns as columns
 from loadgen.records import Outcome, RequestRecord
 from reports.judgement import Interval
 from reports.load_summary import LoadSummary
@@ -65,8 +66,8 @@ def test_throughput_is_that_of_whole_answers(mode: str, outcome: Outcome) -> Non
     half = [request(due_s=n, times_s=(n + 1.25, n + 1.5), tokens=(1, 3), outcome=outcome) for n in range(8)]
     half = [replace(record, done_s=None) for record in half]
     window = window_of(0.0, 40.0)
-    plain = token_spans(done(40), window, mode)
-    mixed = token_spans([*done(40), *half, *refusals(5, outcome)[1:]], window, mode)
+    plain = token_spans(columns(done(40)), window, mode)
+    mixed = token_spans(columns([*done(40), *half, *refusals(5, outcome)[1:]]), window, mode)
     assert plain is not None
     assert mixed is not None
     assert plain.tokens_per_s == mixed.tokens_per_s

@@ -1,14 +1,15 @@
 """A run folder of many requests, to measure judge and report on (docs/decisions/0015).
 
-python -m tests.reports.large_run FOLDER REQUESTS CHUNKS POINTS
+python -m bench.large_run FOLDER 1000000 4 --cells 1                  # all of them in one cell
+python -m bench.large_run FOLDER 1000000 50 --cells 63 --journal      # 3 arms, 7 points, 3 repeats
 /usr/bin/time -v depthgate judge FOLDER
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import resource
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,23 +20,25 @@ from loadgen.records import CellKey, RequestRecord
 from loadgen.run_files import cell_stem
 from reports.fingerprints import digest, record_sums, write_fingerprints
 from reports.run_folder import expected_keys
-from suites.model import Arm, EngineSpec, LoadSpec, Suite, TrafficClass
+from suites.model import Arm, Budget, EngineSpec, LoadSpec, Suite, TrafficClass
 from tests.reports.hand_made import BUDGETS, cell, request, write_manifest
 
-REPEATS = 3
 
-
-def suite(points: int) -> Suite:
-    """Three arms at C = 1, 2, 4, ..."""
+def suite(cells: int) -> Suite:
+    """One cell at C = 64, else three arms at C = 1, 2, 4, ... in three repeats."""
+    one = cells == 1
+    points = (64,) if one else tuple(2**index for index in range(cells // 9))
     return Suite(
         name="large",
         question="How much memory does it take?",
         engine=EngineSpec(profile="h100-llama3.1-8b-eagle"),
         traffic=(TrafficClass("gsm8k"),),
-        load=LoadSpec(tuple(2**index for index in range(points)), requests_per_stream=10),
-        arms=(Arm("off", "off", baseline=True), *(Arm(f"k{k}", "fixed", {"depth": k}) for k in (1, 2))),
-        budgets=BUDGETS,
-        repeats=REPEATS,
+        load=LoadSpec(points, requests_per_stream=10),
+        arms=(Arm("off", "off", baseline=True), *(Arm(f"k{k}", "fixed", {"depth": k}) for k in (1, 2)))[
+            : 1 if one else 3
+        ],
+        budgets=(Budget("itl_p50_s", max_value=0.05, arms=("off",)),) if one else BUDGETS,
+        repeats=1 if one else 3,
     )
 
 
@@ -53,9 +56,12 @@ def requests(key: CellKey, count: int, chunks: int, rng: random.Random) -> Itera
         )  # fmt: skip
 
 
-def write(folder: Path, total: int, chunks: int, points: int) -> None:
-    """The folder as a run leaves it, compacted; says how large its journals were and how long that took."""
-    of, rng = suite(points), random.Random(1)
+def write(folder: Path, total: int, chunks: int, cells_of: int = 1, compacted: bool = True) -> None:
+    """The folder as a run leaves it, compacted; says how large its journals were and how long that took.
+
+    Not compacted: as a kill leaves it after the last cell, without sums.
+    """
+    of, rng = suite(cells_of), random.Random(1)
     keys = expected_keys(of)
     with Journal(folder / "cells.jsonl") as cells:
         for key in keys:
@@ -70,6 +76,9 @@ def write(folder: Path, total: int, chunks: int, points: int) -> None:
                     requests=total // len(keys),
                 )
             )  # fmt: skip
+    if not compacted:
+        write_manifest(folder, of, finished_utc=None)
+        return
     before, started_s = _mebibytes(folder), time.monotonic()
     compact_run(folder / "requests")
     took_s, peak = time.monotonic() - started_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -86,4 +95,11 @@ def _mebibytes(folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("requests", type=int)
+    parser.add_argument("chunks", type=int)
+    parser.add_argument("--cells", type=int, default=1, help="1, or a multiple of 9")
+    parser.add_argument("--journal", action="store_true", help="leave journals, as a killed run does")
+    args = parser.parse_args()
+    write(args.folder, args.requests, args.chunks, args.cells, not args.journal)
