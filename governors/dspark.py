@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from governors.admission import Stop, admitted_windows, first_peak
+from governors.admission import Admission, Stop, first_peak
 from governors.contract import DepthDecision, DepthLimits, Reason, StepObservation, StepOutcome
 from governors.cost import StaircaseCost, draft_seconds
 from governors.entry import GovernorContext, GovernorEntry, Options
@@ -41,7 +41,7 @@ class DSpark:
     def __init__(self, governor: str, options: Options, context: GovernorContext, stop: Stop) -> None:
         reader = OptionReader(governor, options)
         limits, profile = context.limits, context.profile
-        self._stop = stop
+        self._admission = Admission(stop)
         self._cost = StaircaseCost(profile, limits.max_num_seqs * (limits.k_max + 1) + PREFILL_TOKENS)
         self._draft_s = draft_seconds(profile, limits)
         self._model = SurvivalModel(
@@ -64,7 +64,7 @@ class DSpark:
             return DepthDecision(k_max, k_max, Reason.PROBED)
         base = batch + observation.prefill_tokens
         seconds = self._cost.between(base, base + drafts) + self._draft_s[min(batch, len(self._draft_s) - 1)]
-        windows = admitted_windows(survival.table, drafts, seconds, self._stop)
+        windows = self._admission.windows(survival.table, drafts, seconds)
         admitted = int(np.add.reduce(windows))
         draws = self._rest.drafts_next(batch, drafts, admitted)
         return DepthDecision(windows, k_max if draws else 0, self._reason(drafts, admitted, draws))

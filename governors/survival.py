@@ -54,7 +54,6 @@ class SurvivalModel:
             table, blind = self._fallback(observation.history), drafts > 0
         else:
             table, blind = self._mixed(observation, unknown, outside)
-        np.minimum(table, 1.0, out=table)
         np.multiply.accumulate(table, axis=1, out=table)
         if outside is not None:
             table[outside] = NOT_IN_HAND
@@ -71,6 +70,7 @@ class SurvivalModel:
         blind = bool(unknown.any())
         if blind:
             np.copyto(table, self._fallback(observation.history), where=unknown)
+        np.minimum(table, 1.0, out=table)
         return table, blind
 
     def _fallback(self, history: AcceptanceHistory) -> FloatArray:

@@ -57,6 +57,7 @@ class Gate:
         self.telemetry = settings.telemetry
         self._reader = StepReader(facts.limits)
         self._outcomes = OutcomeReader(self._reader.table)
+        self._blanks = [[-1] * n for n in range(facts.limits.k_max)] if facts.asynchronous else None
         self._courses: deque[StepCourse] = deque()
         self._count = 0
         self._start_s = 0.0
@@ -114,12 +115,13 @@ class Gate:
 
     def _decide(self, scheduler: Any, output: Any) -> None:
         step = self._reader.read(scheduler, output)
-        observation = self._reader.observe(step, self._count, self._start_s, self._depth_in_force, self._last)
-        choice = self.seat.decide(observation)
+        choice = self.seat.decide(
+            lambda: self._reader.observe(step, self._count, self._start_s, self._depth_in_force, self._last)
+        )
         if choice.depth is not None:
             output.num_spec_tokens_to_schedule = choice.depth
         if choice.windows is not None and self._facts.trims:
-            apply_windows(step, choice.windows, self._facts.asynchronous)
+            apply_windows(step, choice.windows, self._blanks)
         setattr(output, TIMED, self.telemetry)
         chosen = int(output.num_spec_tokens_to_schedule)
         self._courses.append(
@@ -194,7 +196,7 @@ class Gate:
     def _close_first(self) -> None:
         course = self._courses.popleft()
         self._last = course.durations
-        self.seat.observe(course.sitter, course.outcome())
+        self.seat.observe(course.sitter, course.outcome)
         if course.timed and course.drafted is None and not self._blind:
             self._blind = True
             self.seat.note(UNSEEN)

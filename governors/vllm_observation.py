@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -167,40 +167,31 @@ class StepReader:
         return self._unknown[:batch]
 
 
-class _Blanks(dict[int, list[int]]):
-    """Lists of -1 by length; shared, as vLLM shares its own, since nobody writes into them."""
-
-    def __missing__(self, length: int) -> list[int]:
-        self[length] = [-1] * length
-        return self[length]
-
-
-_BLANKS = _Blanks()
-
-
-def apply_windows(step: ScheduledStep, windows: IntArray, placeholders: bool = False) -> None:
+def apply_windows(step: ScheduledStep, windows: IntArray, blanks: Sequence[list[int]] | None = None) -> None:
     """Cuts the drafts to verify in the scheduler's output. `windows`: int64 over the decoding requests.
 
     It is exact because nothing of a draft has been booked yet: num_computed_tokens (with async scheduling the
     output placeholders too) advance afterwards, by what is left. KV blocks stay, as after a rejection.
-    `placeholders`: the drafts are -1, their tokens are in the worker (async scheduling).
+    `blanks`: the drafts are -1 each, their tokens are in the worker (async scheduling). blanks[n] is n of
+    them, shared, as vLLM shares its own, since nobody writes into it.
     """
+    if windows is step.drafted:
+        return
     verified = np.minimum(step.drafted, windows)
     places = (verified < step.drafted).nonzero()[0]
     if not len(places):
         return
-    kept = verified.take(places)
     whole = places if step.decoding is None else step.decoding.take(places)
-    ids = step.ids if len(whole) == len(step.ids) else list(map(step.ids.__getitem__, whole.tolist()))
+    ids = step.ids if len(whole) == len(step.ids) else map(step.ids.__getitem__, whole.tolist())
     drafts, numbers = step.output.scheduled_spec_decode_tokens, step.output.num_scheduled_tokens
-    numbers.update(zip(ids, (kept + 1).tolist(), strict=True))
-    if placeholders:
-        cuts = map(_BLANKS.__getitem__, kept.tolist())
-    else:
-        cuts = map(getitem, map(drafts.__getitem__, ids), map(slice, kept.tolist()))
-    drafts.update(zip(ids, cuts, strict=True))
-    for place in (kept == 0).nonzero()[0].tolist():
-        del drafts[ids[place]]  # vLLM leaves out requests without drafts
+    for request_id, window in zip(ids, verified.take(places).tolist(), strict=True):
+        numbers[request_id] = window + 1
+        if not window:
+            del drafts[request_id]  # vLLM leaves out requests without drafts
+        elif blanks is not None:
+            drafts[request_id] = blanks[window]
+        else:
+            drafts[request_id] = drafts[request_id][:window]
     step.output.total_num_scheduled_tokens -= int(np.add.reduce(step.drafted) - np.add.reduce(verified))
     step.verified = verified
 

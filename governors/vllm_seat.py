@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from governors.contract import Governor, IntArray, Reason, StepObservation, StepOutcome
 from governors.entry import GovernorError, Options
@@ -30,6 +31,9 @@ class Choice:
     windows: IntArray | None
     depth: int | None
     reason: str
+
+
+OWN_RULE: Final = Choice(None, None, str(Reason.STEADY))
 
 
 def seat_governor(
@@ -78,11 +82,12 @@ class Seat:
         note, self._note = self._note, None
         return note
 
-    def decide(self, observation: StepObservation) -> Choice:
+    def decide(self, observe: Callable[[], StepObservation]) -> Choice:
         """Never raises: a policy that does leaves the step to vLLM's own rule."""
         sitter = self.sitter
         if sitter.governor is None:
-            return Choice(None, None, str(Reason.STEADY))
+            return OWN_RULE
+        observation = observe()
         try:
             decision = sitter.governor.decide(observation)
             windows, depth = clamp(decision, observation)
@@ -91,12 +96,12 @@ class Seat:
             self.fault("decide", error)
             return Choice(None, None, "governor-fault")
 
-    def observe(self, sitter: Sitter, outcome: StepOutcome) -> None:
+    def observe(self, sitter: Sitter, outcome: Callable[[], StepOutcome]) -> None:
         """Never raises. `sitter` decided that step: nobody is told of a predecessor's."""
         if sitter is not self.sitter or sitter.governor is None:
             return
         try:
-            sitter.governor.observe(outcome)
+            sitter.governor.observe(outcome())
         except (Exception, SystemExit) as error:
             self.fault("observe", error)
 

@@ -14,14 +14,19 @@ class DecisionError(RuntimeError):
 def clamp(decision: DepthDecision, observation: StepObservation) -> tuple[IntArray, int]:
     """(windows, depth_next) that can be executed: int64 (B,) in 0..drafts_in_hand, and an int in 0..k_max.
 
+    Where all drafts are to be verified, the windows are the observation's own `drafts_in_hand`: read-only.
     Numbers out of range are clamped, as engines do; a wrong shape, a NaN, a non-integer: DecisionError.
     """
     depth = decision.depth_next
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer):
         raise _fault(observation, "depth_next", depth, "one integer from 0 to k_max")
-    windows = np.minimum(_windows(decision.windows, observation), observation.drafts_in_hand)
+    asked, k_max = _windows(decision.windows, observation), observation.limits.k_max
+    depth = min(max(int(depth), 0), k_max)
+    if isinstance(asked, int) and asked == k_max:
+        return observation.drafts_in_hand, depth
+    windows = np.minimum(asked, observation.drafts_in_hand)
     np.maximum(windows, 0, out=windows)
-    return windows, min(max(int(depth), 0), observation.limits.k_max)
+    return windows, depth
 
 
 def _windows(windows: object, observation: StepObservation) -> IntArray | int:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from governors.acceptance import conditional_of
+from governors.contract import StepObservation
 from governors.survival import NOT_IN_HAND, SurvivalModel
 from tests.governors.observations import observation
 
@@ -72,3 +76,51 @@ def test_nothing_to_survive() -> None:
     assert _model().survival(observation(batch=0, k_max=2)).table.shape == (0, 2)
     flat = SurvivalModel((), k_max=0, unknown=0.7, weight=8.0).survival(observation(batch=3, k_max=0))
     assert flat.table.shape == (3, 0)
+
+
+@st.composite
+def observations(draw: st.DrawFn) -> StepObservation:
+    """Up to 5 requests and 3 positions; confidence known everywhere, nowhere, or here and there."""
+    batch, k_max = draw(st.integers(0, 5)), draw(st.integers(0, 3))
+    chances = draw(st.sampled_from([st.just(NAN), st.floats(-0.5, 1.5), st.floats(0, 1) | st.just(NAN)]))
+
+    def table(entry: st.SearchStrategy[float]) -> list[list[float]]:
+        row = st.lists(entry, min_size=k_max, max_size=k_max)
+        return draw(st.lists(row, min_size=batch, max_size=batch))
+
+    reached = table(st.integers(0, 500))
+    return observation(
+        batch=batch,
+        k_max=k_max,
+        drafts=draw(st.lists(st.integers(0, k_max), min_size=batch, max_size=batch)),
+        confidence=table(chances),
+        reached=reached or None,
+        accepted=[[draw(st.integers(0, int(count))) for count in row] for row in reached] or None,
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(observations())
+def test_survival_is_the_formula_to_the_last_bit(seen: StepObservation) -> None:
+    acceptance, weight, k_max = (0.8, 0.4), 8.0, seen.limits.k_max
+    prior = [0.7 if math.isnan(chance) else chance for chance in conditional_of(acceptance, k_max).tolist()]
+    reached, accepted = seen.history.reached.astype(float), seen.history.accepted.astype(float)
+    blind, expected = False, []
+    for request, hand in enumerate(seen.drafts_in_hand.tolist()):
+        survives, row = 1.0, []
+        for position in range(hand):
+            batch = (sum(accepted[:, position].tolist()) + weight * prior[position]) / (
+                sum(reached[:, position].tolist()) + weight
+            )
+            chance = float(seen.confidence[request, position])
+            if math.isnan(chance):
+                blind = True
+                chance = (accepted[request, position] + weight * batch) / (
+                    reached[request, position] + weight
+                )
+            survives *= min(max(chance, 0.0), 1.0)
+            row.append(survives)
+        expected.append(row + [NOT_IN_HAND] * (k_max - hand))
+    survival = SurvivalModel(acceptance, k_max, unknown=0.7, weight=weight).survival(seen)
+    assert survival.table.tolist() == expected
+    assert (survival.blind, survival.drafts) == (blind, int(seen.drafts_in_hand.sum()))
