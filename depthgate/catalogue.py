@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from depthgate.catalogue_jobs import Done, Job, plan_jobs, run_all
 from depthgate.engine_choice import engine_choice
 from depthgate.exits import UsageError
-from depthgate.launch import Overrides, check_arms, plan_run, run_plan
+from depthgate.launch import Overrides, check_arms
 from depthgate.manifest import command_line
 from depthgate.plan import new_run_dir
-from depthgate.reporting import report_input, reproduction_of, write_page
-from depthgate.reproduction import has_control
-from depthgate.workers import run_jobs
 from engines.contract import EngineError
 from reports.catalogue import Catalogue, CatalogueRow, catalogue_code
-from reports.judge import judge_run
-from reports.reproduction import ReproductionSummary, ReproductionVerdict
+from reports.reproduction import ReproductionVerdict
 from reproducers.contract import Reproducer
 from reproducers.registry import REPRODUCERS
 from suites.parse import load_suite
-
-WORKERS = 2  # of virtual runs; wall-clock runs need the machine alone and go one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,81 +30,72 @@ class CatalogueRequest:
     profile: str | None = None
     clock: str = "wall"
     repeats: int | None = None
+    max_tokens: int | None = None
     out: Path = Path("out")
     as_json: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One run of one reproducer, as itself or as its control; plain data, to be sent to a worker."""
-
-    name: str
-    control: bool
-    clock: str
-    overrides: Overrides
-    run_dir: Path
-    quiet: bool
-
-    @property
-    def title(self) -> str:
-        return f"{self.name} (control)" if self.control else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of a job, in `seconds` of its worker's clock; `is_model`: of an engine embedded here."""
-
-    summary: ReproductionSummary
-    is_model: bool
-    seconds: float
-
-
 def reproduce_all(request: CatalogueRequest) -> int:
-    """Run, print, write `catalogue.html`; the exit code says whether everything came out as it should."""
+    """Run, print, write `catalogue.html`; the exit code says whether everything came out as it should.
+
+    Ctrl-C: the same of what ran, then KeyboardInterrupt.
+    """
+    overrides = overrides_of(request)
+    folder = new_run_dir(request.out, "catalogue")
+    if overrides.profile:
+        check_profile(overrides, request.clock)
+    quiet = request.as_json or request.clock == "virtual"
+    jobs = plan_jobs(request.clock, overrides, folder, quiet=quiet)
+    done, interrupted = run_all(jobs, request.clock)
+    rows = catalogue_rows(done)
+    if rows or not interrupted:
+        folder.mkdir(parents=True, exist_ok=True)  # nothing may have run
+        show_catalogue(
+            Catalogue(
+                run=folder.name,
+                engine=_engine_words(request, overrides),
+                clock=request.clock,
+                command=shlex.join(command_line()),
+                rows=rows,
+            ),
+            folder / "catalogue.html",
+            as_json=request.as_json,
+        )
+    if interrupted:
+        raise KeyboardInterrupt
+    return catalogue_code(rows)
+
+
+def overrides_of(request: CatalogueRequest) -> Overrides:
+    """As typed. Where arming costs nothing, one armed server with the deepest K serves all reproducers."""
+    choice = engine_choice(request.engine)
+    overrides = Overrides(
+        request.profile,
+        choice.url,
+        choice.started,
+        repeats=request.repeats,
+        max_tokens=request.max_tokens,
+    )
+    if choice.started is None or choice.started.options.get("share_armed") is not True:
+        return overrides
+    suites = [load_suite(each.suite) for each in REPRODUCERS.values()]
+    asked = [suite.engine.options.get("k_max") for suite in suites]
+    return replace(overrides, k_max=max((k for k in asked if isinstance(k, int)), default=None))
+
+
+def show_catalogue(catalogue: Catalogue, path: Path, *, as_json: bool) -> None:
+    """The page at `path`; the list or the table on stdout."""
     from reports.catalogue_page import write_catalogue_page
     from reports.catalogue_table import print_catalogue
     from reports.table import stdout_console
 
-    choice = engine_choice(request.engine)
-    overrides = Overrides(request.profile, choice.url, choice.started, repeats=request.repeats)
-    folder = new_run_dir(request.out, "catalogue")
-    if overrides.profile:
-        check_profile(overrides, request.clock)
-    jobs = plan_jobs(request, overrides, folder)
-    workers = WORKERS if request.clock == "virtual" else 1
-    done = run_jobs(run_job, jobs, workers, _reporter(len(jobs)))
-    catalogue = Catalogue(
-        run=folder.name,
-        engine=_engine_words(request, overrides),
-        clock=request.clock,
-        command=shlex.join(command_line()),
-        rows=catalogue_rows(list(zip(jobs, done, strict=True))),
-    )
-    page = write_catalogue_page(catalogue, folder / "catalogue.html")
-    if request.as_json:
-        print(json.dumps([row.to_json() for row in catalogue.rows], indent=1, allow_nan=False))
-    else:
-        console = stdout_console()
-        print_catalogue(catalogue, console)
-        console.print(f"catalogue: {page}", markup=False, highlight=False, soft_wrap=True)
-    return catalogue_code(catalogue.rows)
-
-
-def plan_jobs(request: CatalogueRequest, overrides: Overrides, folder: Path) -> list[Job]:
-    """Every reproducer, each followed by its control where one can be made."""
-    quiet = request.as_json or request.clock == "virtual"
-    return [
-        Job(
-            name=name,
-            control=control,
-            clock=request.clock,
-            overrides=overrides,
-            run_dir=folder / (f"{name}.control" if control else name),
-            quiet=quiet,
-        )
-        for name, reproducer in sorted(REPRODUCERS.items())
-        for control in ((False, True) if has_control(reproducer, overrides) else (False,))
-    ]
+    page = write_catalogue_page(catalogue, path)
+    if as_json:
+        print(json.dumps([row.to_json() for row in catalogue.rows], indent=1, allow_nan=False), flush=True)
+        return
+    console = stdout_console()
+    print_catalogue(catalogue, console)
+    console.print(f"catalogue: {page}", markup=False, highlight=False, soft_wrap=True)
 
 
 def check_profile(overrides: Overrides, clock: str) -> None:
@@ -123,33 +107,6 @@ def check_profile(overrides: Overrides, clock: str) -> None:
             raise UsageError(
                 f"--profile {overrides.profile}: {name} cannot run on it ({error}); reproduce by name"
             ) from None
-
-
-def run_job(job: Job) -> Done:
-    """Run, judge and assess; the main run gets its page."""
-    started_s = time.monotonic()
-    reproducer = REPRODUCERS[job.name]
-    plan = plan_run(
-        reproducer.suite,
-        job.clock,
-        job.run_dir.parent,
-        replace(job.overrides, control=reproducer.control) if job.control else job.overrides,
-        exploratory=True,
-        reproducer=job.name,
-        subject=reproducer.subject,
-        run_dir=job.run_dir,
-    )
-    run_plan(plan, quiet=job.quiet)
-    if job.control:
-        judgement = judge_run(job.run_dir)
-        summary = reproduction_of(job.run_dir, judgement)
-    else:
-        shown = report_input(job.run_dir)
-        judgement, summary = shown.judgement, shown.reproduction
-        write_page([shown], job.run_dir / "report.html")
-    assert summary is not None
-    is_model = judgement.is_model and job.overrides.url is None
-    return Done(summary, is_model, time.monotonic() - started_s)
 
 
 def catalogue_rows(done: Sequence[tuple[Job, Done]]) -> tuple[CatalogueRow, ...]:
@@ -181,20 +138,8 @@ def _row(
         ours_of=summary.ratio_of,
         expected=(expected.low, expected.high) if done.is_model and declared else None,
         evidence=summary.evidence,
-        page=f"{reproducer.name}/report.html",
+        page=f"{reproducer.name}/report.html" if done.has_page else None,
     )
-
-
-def _reporter(total: int) -> Callable[[int, Job, Done], None]:
-    """A line on stderr for each run that ended."""
-
-    def report(count: int, job: Job, done: Done) -> None:
-        line = (
-            f"[{count:>{len(str(total))}}/{total}] {job.title}: {done.summary.verdict}, {done.seconds:.1f} s"
-        )
-        print(line, file=sys.stderr, flush=True)
-
-    return report
 
 
 def _engine_words(request: CatalogueRequest, overrides: Overrides) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,9 +49,11 @@ def _vllm_of_suite(name: str) -> EngineSpec:
     return spec
 
 
-def on_engine(suite: Suite, spec: EngineSpec) -> Suite:
-    """The suite on an engine that is started for it. Its k_max goes along: arms are written for it."""
-    options: Mapping[str, object] = spec.options
-    if "k_max" in suite.engine.options:
-        options = {**options, "k_max": suite.engine.options["k_max"]}
+def on_engine(suite: Suite, spec: EngineSpec, k_max: int | None = None) -> Suite:
+    """The suite on an engine that is started for it. Its k_max goes along, since arms are written for it;
+
+    `k_max` in its place holds for a server that serves several suites.
+    """
+    wanted = k_max or suite.engine.options.get("k_max")
+    options = spec.options if wanted is None else {**spec.options, "k_max": wanted}
     return replace(suite, engine=replace(spec, options=options), drafter_class=None)

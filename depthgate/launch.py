@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from depthgate.engine_choice import on_engine
 from depthgate.exits import UsageError
 from depthgate.load_drivers import OWN_LOAD, LoadChoice
 from depthgate.loop import run_loop
-from depthgate.plan import RunPlan, make_run_dir, new_run_dir, on_one_arm, on_profile, on_urls
+from depthgate.plan import (
+    RunPlan,
+    make_run_dir,
+    new_run_dir,
+    on_one_arm,
+    on_profile,
+    on_urls,
+    with_short_answers,
+)
 from depthgate.run_lock import run_lock
 from loadgen.arrival_trace import read_arrival_trace
 from loadgen.traffic import TrafficMix
@@ -21,12 +31,17 @@ from suites.model import EngineSpec, Suite
 from suites.parse import load_suite
 from suites.seal import SealState, SealStatus, check_seal
 
+if TYPE_CHECKING:
+    from engines.vllm_servers import VllmServers
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """What the command line changes of a suite; any change makes the run exploratory.
 
     `control`: of a reproducer, which takes the cause away before anything else is changed.
+    `max_tokens`: of every answer, at most: a smaller load for a slow machine.
+    `k_max`: of a vLLM started here, in place of the suite's.
     """
 
     profile: str | None = None
@@ -35,6 +50,8 @@ class Overrides:
     arm_urls: Mapping[str, str] = field(default_factory=dict)
     repeats: int | None = None
     control: Control | None = None
+    max_tokens: int | None = None
+    k_max: int | None = None
 
     def apply(self, suite: Suite) -> Suite:
         """The suite as it will run."""
@@ -45,14 +62,14 @@ class Overrides:
             )
         suite = on_profile(self.control.change(suite) if self.control else suite, self.profile)
         if self.started is not None:
-            suite = on_engine(suite, self.started)
+            suite = on_engine(suite, self.started, self.k_max)
         if self.url or self.arm_urls:
             suite = on_urls(suite, self.url, self.arm_urls)
         if self.repeats is not None:
             if self.repeats < 1:
                 raise UsageError(f"--repeats {self.repeats}: must be 1 or more; 2 or more give an interval")
             suite = replace(suite, repeats=self.repeats)
-        return suite
+        return suite if self.max_tokens is None else with_short_answers(suite, self.max_tokens)
 
     def said(self) -> tuple[str, ...]:
         """The flags in words, for the manifest."""
@@ -61,9 +78,11 @@ class Overrides:
             f"--profile {self.profile}" if self.profile else "",
             f"--engine {self.url}" if self.url else "",
             f"--engine {self.started.kind}" if self.started else "",
+            f"k_max = {self.k_max}, for all reproducers on one server" if self.k_max else "",
         ]
         flags += [f"--arm {name}={url}" for name, url in self.arm_urls.items()]
         flags += [f"--repeats {self.repeats}" if self.repeats is not None else ""]
+        flags += [f"--max-tokens {self.max_tokens}" if self.max_tokens is not None else ""]
         return tuple(flag for flag in flags if flag)
 
 
@@ -89,7 +108,7 @@ def plan_run(
     path = find_suite(name)
     suite = load_suite(path)
     status = _checked_seal(path, exploratory=exploratory)
-    changed = _fitted(overrides.apply(suite), overrides, subject)
+    changed = fitted(overrides.apply(suite), overrides, subject)
     check_plan(changed, clock, trace=trace, load=load)
     return RunPlan(
         suite=changed,
@@ -126,7 +145,7 @@ def check_plan(suite: Suite, clock: str, *, trace: bool, load: LoadChoice) -> No
         raise UsageError("--trace: only the embedded engine by wall clock keeps traces; drop one of the two")
 
 
-def _fitted(suite: Suite, overrides: Overrides, subject: str | None) -> Suite:
+def fitted(suite: Suite, overrides: Overrides, subject: str | None) -> Suite:
     """A lone server that cannot switch governors is one arm."""
     alone = subject and overrides.url and not overrides.arm_urls and not _switchable(overrides.url)
     return on_one_arm(suite, subject) if subject and alone else suite
@@ -160,14 +179,14 @@ def check_arms(suite: Suite, clock: str) -> None:
     from engines.registry import build_engine
 
     engines = [build_engine(suite.engine, arm) for arm in suite.arms]
+    requests = [EngineRequest(arm.name, arm.governor, arm.options) for arm in suite.arms]
     if clock == "virtual" and suite.engine.kind != "embedded":
         raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")
     if isinstance(shared := engines[0], SharedEngine):
-        requests = [EngineRequest(arm.name, arm.governor, arm.options) for arm in suite.arms]
         run_loop(lambda: shared.check(requests))
-    for engine in engines:
+    for engine, request in zip(engines, requests, strict=True):
         if isinstance(engine, OpenAIEngine):
-            run_loop(engine.check)
+            run_loop(partial(engine.check, request))
     for arm in suite.arms if suite.engine.kind == "embedded" else ():
         profile = suite.engine.profile or ""
         assembled = assemble(profile, arm.governor, arm.options, suite.engine.options, suite.seed)
@@ -183,13 +202,13 @@ def _check_class(wanted: str | None, profile: str, found: str) -> None:
         )
 
 
-def run_plan(plan: RunPlan, *, quiet: bool) -> None:
+def run_plan(plan: RunPlan, *, quiet: bool, servers: VllmServers | None = None) -> None:
     """Run with a live table on stderr; quiet: none. Nobody else works on the folder meanwhile."""
     with run_lock(plan.run_dir):
-        run_locked(plan, quiet=quiet)
+        run_locked(plan, quiet=quiet, servers=servers)
 
 
-def run_locked(plan: RunPlan, *, quiet: bool) -> None:
+def run_locked(plan: RunPlan, *, quiet: bool, servers: VllmServers | None = None) -> None:
     """`run_plan` by a holder of the lock."""
     from depthgate.run import execute
     from reports.table import RunProgress, stderr_console
@@ -197,4 +216,4 @@ def run_locked(plan: RunPlan, *, quiet: bool) -> None:
     engine = plan.suite.engine
     title = f"{plan.suite.name} on {engine.profile or engine.url or engine.kind} ({plan.clock} clock)"
     with RunProgress(plan.total_cells, title, stderr_console(quiet=quiet)) as progress:
-        execute(plan, progress)
+        execute(plan, progress, servers)

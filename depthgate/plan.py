@@ -127,7 +127,24 @@ def on_urls(suite: Suite, url: str | None, arm_urls: Mapping[str, str]) -> Suite
     arms = tuple(
         replace(arm, url=arm_urls.get(arm.name)) for arm in suite.arms if url or arm.name in arm_urls
     )
+    if suite.baseline.name not in {arm.name for arm in arms}:
+        base = suite.baseline.name
+        raise UsageError(f"--arm: no server for {base!r}, which all is compared with; add --arm {base}=URL")
     return replace(suite, engine=EngineSpec(kind="openai", url=url, model=suite.engine.model), arms=arms)
+
+
+def with_short_answers(suite: Suite, most: int) -> Suite:
+    """Every answer of at most so many tokens. UsageError below 1, and for lengths that are drawn."""
+    if most < 1:
+        raise UsageError(f"--max-tokens {most}: must be 1 or more")
+    traffic = []
+    for each in suite.traffic:
+        if not isinstance(each.max_tokens, int):
+            raise UsageError(
+                f"--max-tokens {most}: {each.name!r} draws its lengths; change them in the suite"
+            )
+        traffic.append(replace(each, max_tokens=min(each.max_tokens, most)))
+    return replace(suite, traffic=tuple(traffic))
 
 
 def on_one_arm(suite: Suite, name: str) -> Suite:

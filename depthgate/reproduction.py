@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from depthgate.engine_choice import engine_choice
+from depthgate.engine_facts import unmet_need
 from depthgate.exits import UsageError
-from depthgate.launch import Overrides, check_arms, plan_run, run_plan
+from depthgate.launch import Overrides, check_arms, fitted, plan_run, run_plan
 from depthgate.plan import on_profile
 from depthgate.reporting import report_input, show, write_page
 from depthgate.rulings import REPRODUCTION_CODES
@@ -47,6 +49,7 @@ class Request:
     beside: tuple[str, ...] = ()
     control: bool = False
     repeats: int | None = None
+    max_tokens: int | None = None
     out: Path = Path("out")
     as_json: bool = False
 
@@ -57,6 +60,7 @@ def reproduce(request: Request) -> int:
     for profile in request.beside:  # said now, not after the main run
         check_arms(on_profile(load_suite(reproducer.suite), profile), "virtual")
     overrides = _overrides(request, reproducer)
+    check_meaning(reproducer, overrides)
     run_dir = _run(reproducer, request, request.clock, request.out, overrides)
     main = report_input(run_dir)
     beside = [
@@ -84,7 +88,14 @@ def find_reproducer(name: str) -> Reproducer:
 
 def _overrides(request: Request, reproducer: Reproducer) -> Overrides:
     choice = engine_choice(request.engine)
-    overrides = Overrides(request.profile, choice.url, choice.started, request.arm_urls, request.repeats)
+    overrides = Overrides(
+        request.profile,
+        choice.url,
+        choice.started,
+        request.arm_urls,
+        request.repeats,
+        max_tokens=request.max_tokens,
+    )
     if not request.control:
         return overrides
     if not has_control(reproducer, overrides):
@@ -96,8 +107,29 @@ def _overrides(request: Request, reproducer: Reproducer) -> Overrides:
 
 def has_control(reproducer: Reproducer, overrides: Overrides) -> bool:
     """False where the control would be the same run: its cause is in an engine that we cannot change."""
-    suite = load_suite(reproducer.suite)
-    return overrides.apply(suite) != replace(overrides, control=reproducer.control).apply(suite)
+    suite, same = load_suite(reproducer.suite), replace(overrides, repeats=1)
+    return same.apply(suite) != replace(same, control=reproducer.control).apply(suite)
+
+
+def check_meaning(reproducer: Reproducer, overrides: Overrides) -> None:
+    """UsageError, before any load, when an arm has no server or the run could mean nothing on that engine.
+
+    A lone server that cannot switch governors shows the figures of one arm: that is said, and it goes on.
+    """
+    whole = load_suite(reproducer.suite)
+    suite = fitted(overrides.apply(whole), overrides, reproducer.subject)
+    lone = bool(overrides.url) and not overrides.arm_urls
+    missing = sorted({arm.name for arm in whole.arms} - {arm.name for arm in suite.arms})
+    if missing and not lone:
+        raise UsageError(
+            f"{reproducer.name}: no server for {', '.join(missing)}; add --arm {missing[0]}=URL, "
+            "or --engine URL for what is left"
+        )
+    why = unmet_need(reproducer, suite)
+    if why is not None and not missing:
+        raise UsageError(f"{reproducer.name} would mean nothing on this engine: {why}")
+    if why is not None:
+        print(f"{reproducer.name}: {why}; the verdict can only be inconclusive", file=sys.stderr)
 
 
 def _run(reproducer: Reproducer, request: Request, clock: str, out: Path, overrides: Overrides) -> Path:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from depthgate.load_drivers import CellDriver, LoadContext, open_load
 from depthgate.loop import run_loop
@@ -25,6 +25,9 @@ from reports.fingerprints import FILE, digest, record_sums, write_fingerprints
 from reports.throughput import token_spans
 from suites.model import Arm
 
+if TYPE_CHECKING:
+    from engines.vllm_servers import VllmServers
+
 MOST_SHOWN = 50_000  # requests of a cell; beyond it the table has no rate for it, and memory stays bounded
 
 
@@ -40,13 +43,16 @@ class Progress(Protocol):
     ) -> None: ...
 
 
-def execute(plan: RunPlan, progress: Progress) -> Path:
-    """Run the whole plan; the run folder holds what was reached even when this raises."""
+def execute(plan: RunPlan, progress: Progress, servers: VllmServers | None = None) -> Path:
+    """Run the whole plan; the run folder holds what was reached even when this raises.
+
+    `servers`: see engines.registry.open_engines.
+    """
     manifest = dict(plan.manifest or first_manifest(plan))
     write_manifest(plan.run_dir, manifest)
     try:
         with MachineSampler(plan.run_dir / "machine.jsonl"), Journal(plan.run_dir / "cells.jsonl") as cells:
-            run = Run(plan, progress, manifest, cells)
+            run = Run(plan, progress, manifest, cells, servers)
             _CLOCKS[plan.clock](run)
     except BaseException as error:
         end_session(manifest)
@@ -114,10 +120,16 @@ class Run:
     """One run in progress: the plan, where records go, and what the engine said of itself."""
 
     def __init__(
-        self, plan: RunPlan, progress: Progress, manifest: dict[str, object], cells: Journal
+        self,
+        plan: RunPlan,
+        progress: Progress,
+        manifest: dict[str, object],
+        cells: Journal,
+        servers: VllmServers | None = None,
     ) -> None:
         self.plan = plan
         self.progress = progress
+        self._servers = servers
         self._manifest = manifest
         self._cells = cells
 
@@ -153,7 +165,8 @@ class Run:
         if not self.plan.total_cells:
             return
         load = open_load(self.plan.load, LoadContext(suite, self.plan.mix, self.plan.run_dir))
-        async with load as drive, open_engines(suite.engine, suite.arms) as engines:
+        opened = open_engines(suite.engine, suite.arms, self._servers)
+        async with load as drive, opened as engines:
             for repeat, arm in self.plan.rounds():
                 await self._wall_arm(engines[arm.name], arm, repeat, drive)
 

@@ -44,31 +44,47 @@ class OpenAIEngine:
             await self._to_arm(request)
         yield endpoint
 
-    async def check(self) -> None:
-        """Before a run: probes, and asks whether a server that has to switch can."""
+    async def check(self, request: EngineRequest) -> None:
+        """Before a run: probes, and has a server that has to switch take the arm, so that it refuses now."""
         await self.probe()
         if self._switch and not await self.can_switch():
             raise EngineError(
                 f"{self._url}: cannot switch governors, so it serves one arm; "
                 "give a server for each: --arm NAME=URL"
             )
+        if self._switch:
+            await self._to_arm(request)
+        elif (found := await self._in_force()) not in (None, arm := _arm_of(request)):
+            raise EngineError(
+                f"{self._url}: runs {found}, and arm {request.arm!r} is {arm}; start it so, or mend --arm"
+            )
 
     async def can_switch(self) -> bool:
         """Whether the server says which governor is in force: then it takes another."""
+        return await self._in_force() is not None
+
+    async def _in_force(self) -> dict[str, object] | None:
+        """Governor and options, as an embedded engine says them; None: the server does not say."""
         import aiohttp
+        import orjson
 
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PROBE_S)) as session:
             status, raw = await self._get(session, ARM_PATH)
-        return status == 200 and b'"governor"' in raw
+        try:
+            said = orjson.loads(raw) if status == 200 else None
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(said, dict) or "governor" not in said:
+            return None
+        return {"governor": said["governor"], "options": said.get("options") or {}}
 
     async def _to_arm(self, request: EngineRequest) -> None:
         import aiohttp
 
-        arm = {"governor": request.governor, "options": dict(request.options)}
         timeout = aiohttp.ClientTimeout(total=PROBE_S)
         async with (
             aiohttp.ClientSession(timeout=timeout, headers=api_key.auth_headers()) as session,
-            session.post(self._url + ARM_PATH, json=arm, allow_redirects=False) as answer,
+            session.post(self._url + ARM_PATH, json=_arm_of(request), allow_redirects=False) as answer,
         ):
             if answer.status == 200:
                 return
@@ -146,6 +162,10 @@ class OpenAIEngine:
                 if len(body) > _MAX_PROBE_BYTES:
                     break
             return response.status, bytes(body)
+
+
+def _arm_of(request: EngineRequest) -> dict[str, object]:
+    return {"governor": request.governor, "options": dict(request.options)}
 
 
 def base_url(url: str) -> str:

@@ -6,9 +6,13 @@ import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engines.contract import Engine, EngineError, SharedEngine
 from suites.model import Arm, EngineSpec
+
+if TYPE_CHECKING:
+    from engines.vllm_servers import VllmServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,18 @@ def build_engine(spec: EngineSpec, arm: Arm | None = None) -> Engine:
 
 
 @asynccontextmanager
-async def open_engines(spec: EngineSpec, arms: Sequence[Arm]) -> AsyncIterator[Mapping[str, Engine]]:
-    """Arm name -> its engine, for a whole run. A shared engine is one for all; it ends with the block."""
+async def open_engines(
+    spec: EngineSpec, arms: Sequence[Arm], servers: VllmServers | None = None
+) -> AsyncIterator[Mapping[str, Engine]]:
+    """Arm name -> its engine, for a whole run. A shared engine is one for all; it ends with the block.
+
+    `servers`: kept by the caller; a vLLM started here is one of them, and stays up.
+    """
+    from engines.vllm import VllmEngine
+
     first = build_engine(spec, arms[0])
+    if servers is not None and isinstance(first, VllmEngine):
+        first.borrow(servers)
     if isinstance(first, SharedEngine):
         async with first as engine:
             yield {arm.name: engine for arm in arms}

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from itertools import count
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +14,7 @@ from engines.vllm_command import ServerKind, check_version, command, server_envi
 from engines.vllm_environment import VllmEnvironment, ask_environment
 from engines.vllm_options import VllmOptions, read_options
 from engines.vllm_server import Launch, Say, VllmServer, free_port
+from engines.vllm_servers import Running, VllmServers
 from engines.vllm_switch import FLUSH_S, GovernorSwitch
 from suites.model import EngineSpec
 
@@ -26,42 +23,43 @@ def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A server that is up, how its governor is switched, and the seed of the repeat it started in."""
-
-    server: VllmServer
-    switch: GovernorSwitch
-    seed: int
-
-
 class VllmEngine:
     """An engines.contract.SharedEngine: `async with engine:` for a run, `engine.serve(request)` for each arm.
 
     Servers stay up from arm to arm and, unless `options.fresh`, from repeat to repeat, `options.servers` of
-    them at once; all end with the outer block. One arm is served at a time. `running`: the last used is last.
+    them at once. All end with the outer block, or stay up where they were borrowed. One arm is served at a
+    time.
     """
 
     def __init__(self, spec: EngineSpec, say: Say = _to_stderr) -> None:
         self.options: VllmOptions = read_options(spec)
         self._say = say
         self._environment: VllmEnvironment | None = None
-        self.running: dict[ServerKind, Running] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._servers = VllmServers()
+        self._borrowed = False
+        self._entered = False
         self._one_arm = asyncio.Lock()
-        self._starts = count()
+
+    def borrow(self, servers: VllmServers) -> None:
+        """Use these from now on and leave them up. Call it before the outer block."""
+        self._servers = servers
+        self._borrowed = True
+
+    @property
+    def running(self) -> dict[ServerKind, Running]:
+        """Servers that are up."""
+        return self._servers.running
 
     async def __aenter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="depthgate-vllm-")
+        self._entered = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.gather(*(running.server.stop() for running in self.running.values()))
-        self.running.clear()
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._entered = False
+        if not self._borrowed:
+            await self._servers.close()
 
     async def check(self, requests: Sequence[EngineRequest]) -> None:
         """Everything that can be said before a server starts: EngineError or GovernorError."""
@@ -80,7 +78,7 @@ class VllmEngine:
     @asynccontextmanager
     async def serve(self, request: EngineRequest) -> AsyncIterator[Endpoint]:
         """The arm's server, its governor in force. EngineError: no start, a governor refused, a death."""
-        if self._folder is None:
+        if not self._entered:
             raise RuntimeError("a VllmEngine keeps servers: enter it first")
         async with self._one_arm:
             await self.check([request])
@@ -117,19 +115,17 @@ class VllmEngine:
         if found is not None and (found.server.dead or (self.options.fresh and found.seed != request.seed)):
             await found.server.stop()
             found = None
-        while found is None and len(self.running) >= self.options.servers:
-            await self.running.pop(next(iter(self.running))).server.stop()
+        if found is None:
+            await self._servers.make_room(self.options.servers)
         self.running[kind] = found or await self._started(kind, request)
         return self.running[kind]
 
     async def _started(self, kind: ServerKind, request: EngineRequest) -> Running:
-        assert self._folder is not None
-        room = Path(self._folder.name)
-        control = room / f"{next(self._starts)}.control"  # an answer to an earlier server is none to this one
+        control = self._servers.new_control()
         environment = await self.environment()
         port = self.options.port or free_port()
         first = {"governor": request.governor, "options": dict(request.options)}
-        logs = room if request.log_path is None else request.log_path.parent
+        logs = self._servers.room if request.log_path is None else request.log_path.parent
         launch = Launch(
             label=kind.label,
             command=command(kind, self.options, environment, port),

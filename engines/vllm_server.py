@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ GUARD = Path(__file__).with_name("process_guard.py")
 GRACE_S = 20.0  # from SIGTERM to SIGKILL
 DEATH_S = 5.0  # from a server that does not answer to the news of its end
 POLL_S = 0.5
+ENDED_POLL_S = 0.02
 SAID_EVERY_S = 10.0
 LOG_TAIL_BYTES = 256 * 1024
 
@@ -40,27 +42,27 @@ class Launch:
 
 
 class VllmServer:
-    """`await start()`, then `url` answers until `await stop()`. It ends with this process, in any case."""
+    """`await start()`, then `url` answers until `await stop()`. It ends with this process, in any case.
+
+    Bound to no event loop: one may start it and another end it.
+    """
 
     def __init__(self, launch: Launch, say: Say) -> None:
         self._launch = launch
         self._say = say
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self.url = f"http://127.0.0.1:{launch.port}"
 
     @property
     def dead(self) -> bool:
         """It was started and has ended."""
-        return self._process is not None and self._process.returncode is not None
+        return self._process is not None and self._process.poll() is not None
 
     async def alive(self) -> bool:
         """It answers. If not, a death that is not known of yet is waited for."""
         if await answers(f"{self.url}/health"):
             return True
-        if self._process is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), DEATH_S)
-        return not self.dead
+        return not await self._ended_within(DEATH_S)
 
     async def start(self) -> None:
         """Until /health says 200. EngineError with the likely cause; a failed start leaves nothing."""
@@ -68,21 +70,18 @@ class VllmServer:
         refuse_busy_port(launch.port)
         launch.log.parent.mkdir(parents=True, exist_ok=True)
         with launch.log.open("ab") as log:
-            self._process = await self._spawn(log)
+            self._process = self._spawn(log)
         try:
             await self._healthy()
         except BaseException:
             await self.stop()
             raise
 
-    async def _spawn(self, log: IO[bytes]) -> asyncio.subprocess.Process:
+    def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """In a session of its own: Ctrl-C reaches this process alone."""
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            str(GUARD),
-            str(GRACE_S),
-            *self._launch.command,
-            stdin=asyncio.subprocess.PIPE,
+        return subprocess.Popen(
+            [sys.executable, str(GUARD), str(GRACE_S), *self._launch.command],
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -109,7 +108,7 @@ class VllmServer:
 
     def cause(self) -> str:
         """Why it ended, in one line, and where its log is."""
-        code = self._process.returncode if self._process is not None else None
+        code = self._process.poll() if self._process is not None else None
         return f"{likely_cause(self._tail(), code)} (exit code {code}; log: {self._launch.log})"
 
     async def stop(self) -> None:
@@ -122,8 +121,15 @@ class VllmServer:
             return
         with suppress(OSError):
             process.stdin.close()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), GRACE_S + 5)
+        await self._ended_within(GRACE_S + 5)
+
+    async def _ended_within(self, patience_s: float) -> bool:
+        """Whether it ends in that time; asked often, since no loop watches the process."""
+        for _ in range(round(patience_s / ENDED_POLL_S)):
+            if self.dead:
+                break
+            await asyncio.sleep(ENDED_POLL_S)
+        return self.dead
 
     def _tail(self) -> str:
         try:

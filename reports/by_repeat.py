@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from loadgen.records import CellRecord
+from reports.amplification import verified_and_emitted
 from reports.metrics import LATENCIES, acceptance_length, jain_index
 from reports.run_folder import CellData
 from reports.starvation import resumption
@@ -28,6 +30,7 @@ def _values(cell: CellData, steps: StepSeries | None, mode: str) -> dict[str, fl
         "tokens_per_s": spans.tokens_per_s if spans is not None else None,
         "jain_index": jain_index(cell.requests),
         "acceptance_length": acceptance_length([cell.record]),
+        "verified_per_emitted": _by_counters(cell.record),
     }
     if steps is not None:
         emitted = int(steps.emitted.sum())
@@ -43,3 +46,9 @@ def _values(cell: CellData, steps: StepSeries | None, mode: str) -> dict[str, fl
             points = np.quantile(np.repeat(of.values, of.counts), list(PERCENTILES.values()))
             found |= {f"{family}_{name}_s": float(at) for name, at in zip(PERCENTILES, points, strict=True)}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _by_counters(cell: CellRecord) -> float | None:
+    """Drafts verified per token, where no step records say it."""
+    counted = verified_and_emitted(cell)
+    return counted and counted[0] / counted[1]

@@ -17,7 +17,7 @@ class CatalogueRow:
     published, published_of   the report's figure on our scale (None: it states none) and what it is
     published_text   the report's figures in its own words
     expected         where the model's figure was declared to fall; None where no model ran
-    page             of the run, relative to the catalogue's own page
+    page             of the run, relative to the catalogue's own page; None: it was not run
     """
 
     name: str
@@ -56,7 +56,9 @@ class CatalogueRow:
                 "low": ours.low if ours else None,
                 "point": ours.point if ours else None,
                 "high": ours.high if ours else None,
+                "of": self.ours_of or None,
             },
+            "evidence": list(self.evidence),
         }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reports.amplification import verified_and_emitted
 from reports.interval import DRAWS, bootstrap_interval, unit_draws
 from reports.judgement import Interval
 from reports.metrics import LATENCIES
@@ -130,11 +131,17 @@ def _acceptance(pool: Pool, seed: int) -> Statistic | None:
 
 
 def _amplification(pool: Pool, seed: int) -> Statistic | None:
-    """Draft tokens verified / tokens emitted, over the steps of the window."""
-    if not pool.repeats or set(pool.steps) != set(pool.repeats):
+    """Draft tokens verified / tokens emitted: over the steps of the window, else by the engine's counters."""
+    if not pool.repeats:
         return None
-    verified = np.array([steps.verified.sum() for steps in pool.steps.values()], dtype=np.float64)
-    emitted = np.array([steps.emitted.sum() for steps in pool.steps.values()], dtype=np.float64)
+    if set(pool.steps) == set(pool.repeats):
+        pairs = [(int(steps.verified.sum()), int(steps.emitted.sum())) for steps in pool.steps.values()]
+    else:
+        counted = [verified_and_emitted(cell.record) for cell in pool.repeats.values()]
+        pairs = [pair for pair in counted if pair is not None]
+        if len(pairs) < len(counted):
+            return None
+    verified, emitted = np.array(pairs, dtype=np.float64).T
     return _quotient(verified, emitted, pool, seed)
 
 

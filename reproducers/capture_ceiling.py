@@ -19,6 +19,7 @@ from reproducers.changes import with_penalties
 from reproducers.configuration import ConfigFinding, EngineConfig, capturable, largest_captured
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.findings import below
+from reproducers.needs import beyond_graphs, graphs
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -88,6 +89,7 @@ REPRODUCER = Reproducer(
     ),
     expected=Expected(0.15, 0.30),  # uncaptured steps of an H200 take 45-55 ms, K=6 under FULL some 9-11 ms
     config_check=check,
+    needs=(graphs, beyond_graphs),
 )
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from reproducers.changes import with_penalties
 from reproducers.configuration import ConfigFinding, EngineConfig, counted, in_no_graph
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.hole import hole_depth, hole_findings
+from reproducers.needs import graphs, unpadded
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -73,6 +74,7 @@ REPRODUCER = Reproducer(
         0.10, 0.25
     ),  # eager over FULL, measured on an H200: .11 (.08-.15) of off at K=0; 7 of 45-55 ms
     config_check=check,
+    needs=(graphs, unpadded),
 )
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from reports.judgement import Interval, Judgement
 from reports.pooled import Throughputs
 from reports.reproduction import ReproductionSummary
 from reproducers.configuration import ConfigFinding, EngineConfig
+from reproducers.needs import Need
 from suites.model import Suite
 
 
@@ -62,6 +63,7 @@ class Reproducer:
                ours, None where the report states none on our scale
     penalties  switches of the embedded engine that it needs, by name
     config_check  what the configuration alone says, before any load; None: it says nothing
+    needs      what an engine that is not the suite's own must have for a run to mean anything
     """
 
     name: str
@@ -77,3 +79,4 @@ class Reproducer:
     control: Control
     expected: Expected
     config_check: Callable[[EngineConfig], tuple[ConfigFinding, ...]] | None = None
+    needs: tuple[Need, ...] = ()

@@ -18,6 +18,7 @@ from reports.reproduction import ReproductionSummary
 from reproducers.changes import nine_of_ten, with_acceptance
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.crossing import assess_crossing
+from reproducers.needs import drafter_of
 from reproducers.script import run_script
 
 DEPTH: Final = 7
@@ -44,6 +45,7 @@ REPRODUCER = Reproducer(
         with_acceptance(nine_of_ten(DEPTH)),
     ),
     expected=Expected(6.0, 14.0),  # pegainfer's and vLLM's columns for this pair cross at 12 and at 9
+    needs=(drafter_of("dflash"),),
 )
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from reports.judgement import Interval, Judgement
 from reports.reproduction import ReproductionVerdict
 
 NOT_APPLIED = "policy not applied"  # how reports.step_series begins its reason
-NEEDS = "needs two whole, valid repeats of every arm"
+NEEDS = "not known: needs two whole, valid repeats of every arm, and an engine that counts it"
 
 
 class State(StrEnum):
@@ -48,6 +48,13 @@ def above(claim: str, interval: Interval | None, bar: float) -> Finding:
         return Finding(State.OPEN, claim, NEEDS)
     state = State.MET if interval.low > bar else State.REFUTED if interval.high <= bar else State.OPEN
     return Finding(state, claim, f"{_shown(interval)}, bar > {bar:g}")
+
+
+def granted(claim: str, interval: Interval | None, bar: float) -> Finding:
+    """What the report presupposes: met when the whole interval is above the bar. Never refuted: without it
+    the question was not put."""
+    found = above(claim, interval, bar)
+    return replace(found, state=State.OPEN) if found.state is State.REFUTED else found
 
 
 def within(claim: str, interval: Interval | None, low: float, high: float) -> Finding:
@@ -91,4 +98,5 @@ def left_out(judgement: Judgement) -> tuple[str, ...]:
     if not spoiled:
         return ()
     shown = ", ".join(spoiled[:4]) + (f" and {len(spoiled) - 4} more" if len(spoiled) > 4 else "")
-    return (f"left out whole: repeats with a spoiled cell ({shown})",)
+    first = next(cell.invalid[0] for cell in judgement.cells if cell.invalid)
+    return (f"left out whole: repeats with a spoiled cell ({shown}), the first since {first}",)

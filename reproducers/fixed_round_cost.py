@@ -18,7 +18,7 @@ from reports.pooled import Throughputs, repeat_figures
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
-from reproducers.findings import above, below
+from reproducers.findings import below, granted
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -32,7 +32,7 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
     ratio = throughputs.ratio(SUBJECT, "off", (1,))
     findings = (
         below("K=2 / no speculation at c=1", ratio, LOSS),
-        above(
+        granted(
             "tokens a verification emits at c=1, of at most 3",
             repeat_figures(judgement, "acceptance_length").mean(SUBJECT, (1,)),
             LENGTH,

@@ -19,6 +19,7 @@ from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_arm
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.findings import above, below, within
+from reproducers.needs import step_records
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -72,6 +73,7 @@ REPRODUCER = Reproducer(
         with_arm(SUBJECT, "ema_ladder", down=-0.75, hold_updates=16),
     ),
     expected=Expected(0.1, 0.5),
+    needs=(step_records,),
 )
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.findings import below, within
+from reproducers.needs import graphs, unarmed_server
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -64,6 +65,7 @@ REPRODUCER = Reproducer(
     expected=Expected(
         0.33, 0.56
     ),  # measured on an H200, K=2 PIECEWISE over K=2: 136/408 at c=1 to 659/1228 at c=4
+    needs=(graphs, unarmed_server),
 )
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_arm
 from reproducers.contract import Control, Expected, Reproducer
 from reproducers.findings import above, below
+from reproducers.needs import step_records
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -69,6 +70,7 @@ REPRODUCER = Reproducer(
     # Step times of the profile: in 100 ms one step of 38 ms prefills, 3.9 of 15.9 ms verify K=4 (3.2 tokens a
     # request); losing one of them for a step of 12.3 ms leaves 113 of 125 tokens.
     expected=Expected(0.85, 0.95),
+    needs=(step_records,),
 )
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.hole import hole_depth, hole_findings
+from reproducers.needs import graphs
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -54,6 +55,7 @@ REPRODUCER = Reproducer(
     expected=Expected(
         0.30, 0.65
     ),  # K=2 PIECEWISE over K=2 on the V1 runner, measured: 659/1228 at c4, 1166/2165 at c6
+    needs=(graphs,),
 )
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
 from reproducers.findings import above, below, within
+from reproducers.needs import scarce_steps
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -60,6 +61,7 @@ REPRODUCER = Reproducer(
     # The oldest emits 6.7 tokens a step (.95 a draft, 7 drafts) and seven streams one: .45. The report's 22
     # tokens a step (39.4 / 1.8) need a longer block than the profile's.
     expected=Expected(0.35, 0.55),
+    needs=(scarce_steps,),
 )
 
 if __name__ == "__main__":

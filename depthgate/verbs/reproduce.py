@@ -44,6 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="show this profile, in virtual time, on the same page; repeat",
     )
     parser.add_argument("--repeats", type=int, metavar="N", help="default: as the suite says")
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="of an answer, at most: a smaller load for a slow machine"
+    )
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
     parser.add_argument("--json", action="store_true", help="print one object; --all: a list")
 
@@ -70,6 +73,7 @@ def _all(args: argparse.Namespace) -> int:
             profile=args.profile,
             clock=args.clock,
             repeats=args.repeats,
+            max_tokens=args.max_tokens,
             out=args.out,
             as_json=args.json,
         )
@@ -90,6 +94,7 @@ def _one(args: argparse.Namespace) -> int:
             beside=tuple(args.beside),
             control=args.control,
             repeats=args.repeats,
+            max_tokens=args.max_tokens,
             out=args.out,
             as_json=args.json,
         )

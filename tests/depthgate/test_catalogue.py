@@ -13,15 +13,18 @@ from pathlib import Path
 import pytest
 
 import depthgate.catalogue as catalogue
+import depthgate.catalogue_jobs as catalogue_jobs
 from depthgate.__main__ import main
+from depthgate.catalogue import CatalogueRequest
 from depthgate.launch import Overrides
 from depthgate.reproduction import has_control
 from depthgate.workers import run_jobs
+from engines.contract import EngineError
 from reports.catalogue import Catalogue, CatalogueRow, catalogue_code
 from reports.catalogue_page import catalogue_page
 from reports.formats import DASH
 from reports.judgement import Interval
-from reports.reproduction import ReproductionVerdict
+from reports.reproduction import ReproductionSummary, ReproductionVerdict
 from reproducers.changes import with_options
 from reproducers.registry import REPRODUCERS
 from suites.model import EngineSpec
@@ -60,11 +63,12 @@ def test_the_object_of_a_row_and_unknown_figures() -> None:
         "verdict": "reproduced",
         "control_verdict": "not-reproduced",
         "published": {"low": 0.1, "high": 0.2, "of": "1 over 10", "text": "10 -> 1"},
-        "ours": {"low": 0.1, "point": 0.15, "high": 0.2},
+        "ours": {"low": 0.1, "point": 0.15, "high": 0.2, "of": "a over b"},
+        "evidence": [],
     }
     unknown = replace(ROW, published=None, published_of=None, ours=None, control_verdict=None).to_json()
     assert unknown["published"] == {"low": None, "high": None, "of": None, "text": "10 -> 1"}
-    assert unknown["ours"] == {"low": None, "point": None, "high": None}
+    assert unknown["ours"] == {"low": None, "point": None, "high": None, "of": "a over b"}
     assert unknown["control_verdict"] is None
 
 
@@ -83,13 +87,14 @@ def test_every_reproducer_has_a_control_here_and_on_a_real_engine_only_what_is_n
     assert all(has_control(each, Overrides()) for each in REPRODUCERS.values())
     assert not has_control(REPRODUCERS["capture-hole"], real)  # a switch of the embedded engine
     assert has_control(REPRODUCERS["withdrawn-fix"], real)  # another schedule
+    assert not has_control(REPRODUCERS["bistable"], real)  # fewer repeats remove no cause
 
 
 def test_all_in_one_folder_with_a_list(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "REPRODUCERS", {"capture-hole": REPRODUCERS["capture-hole"]})
-    monkeypatch.setattr(catalogue, "WORKERS", 1)
+    monkeypatch.setattr(catalogue_jobs, "REPRODUCERS", {"capture-hole": REPRODUCERS["capture-hole"]})
+    monkeypatch.setattr(catalogue_jobs, "WORKERS", 1)
     assert main(["reproduce", "--all", "--clock", "virtual", "--json", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     (row,) = json.loads(said.out)
@@ -103,6 +108,65 @@ def test_all_in_one_folder_with_a_list(
     assert "[2/2] capture-hole (control): not-reproduced" in said.err
     manifest = json.loads((folder / "capture-hole.control" / "manifest.json").read_text())
     assert manifest["overrides"] == ["--control (a batch between two sizes is padded to the next)"]
+
+
+def job(name: str, folder: Path, unmet: str | None = None) -> catalogue_jobs.Job:
+    real = Overrides(started=EngineSpec(kind="vllm", model="org/model"))
+    return catalogue_jobs.Job(name, False, "wall", real, folder / name, quiet=True, unmet=unmet)
+
+
+def summary(name: str) -> ReproductionSummary:
+    return ReproductionSummary(name, "vllm#1", "slow", REPRODUCED, None, "10 -> 1")
+
+
+def test_a_job_that_fails_and_one_without_meaning_do_not_end_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_job(job: catalogue_jobs.Job, servers: object) -> catalogue_jobs.Done:
+        if job.name == "amplification":
+            raise EngineError("vLLM did not start:\n out of memory")
+        return catalogue_jobs.Done(summary(job.name), is_model=False, seconds=1.0)
+
+    monkeypatch.setattr(catalogue_jobs, "run_job", run_job)
+    jobs = [
+        job("amplification", tmp_path),
+        job("bistable", tmp_path, "no graphs"),
+        job("small-tax", tmp_path),
+    ]
+    done, interrupted = catalogue_jobs.run_all(jobs, "wall")
+    assert not interrupted
+    rows = catalogue.catalogue_rows(done)
+    assert [(row.name, row.verdict, row.evidence, row.page) for row in rows] == [
+        ("amplification", INVALID, ("did not run: vLLM did not start: out of memory",), None),
+        ("bistable", INCONCLUSIVE, ("not run: no graphs",), None),
+        ("small-tax", REPRODUCED, (), "small-tax/report.html"),
+    ]
+    assert "[2/3] bistable: inconclusive, not run: no graphs" in capsys.readouterr().err
+
+
+def test_ctrl_c_shows_what_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_job(job: catalogue_jobs.Job, servers: object) -> catalogue_jobs.Done:
+        if job.name == "bistable":
+            raise KeyboardInterrupt
+        return catalogue_jobs.Done(summary(job.name), is_model=False, seconds=1.0)
+
+    monkeypatch.setattr(catalogue_jobs, "run_job", run_job)
+    jobs = [job("amplification", tmp_path), job("bistable", tmp_path), job("small-tax", tmp_path)]
+    monkeypatch.setattr(catalogue, "plan_jobs", lambda *_, **__: jobs)
+    assert main(["reproduce", "--all", "--json", "--out", str(tmp_path)]) == 130
+    assert [row["reproducer"] for row in json.loads(capsys.readouterr().out)] == ["amplification"]
+    (page,) = tmp_path.glob("catalogue-*/catalogue.html")
+    assert "amplification" in page.read_text()
+
+
+def test_one_armed_server_for_all_where_arming_costs_nothing() -> None:
+    asked = {"model": "org/model", "share_armed": True}
+    assert catalogue.overrides_of(CatalogueRequest(f"vllm:{json.dumps(asked)}")).k_max == 8
+    apart = CatalogueRequest(f"vllm:{json.dumps(asked | {'share_armed': False})}")
+    assert catalogue.overrides_of(apart).k_max is None
+    assert catalogue.overrides_of(CatalogueRequest()).k_max is None
 
 
 def test_the_control_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

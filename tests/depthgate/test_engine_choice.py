@@ -35,6 +35,26 @@ def test_slips(text: str, words: str) -> None:
         engine_choice(text)
 
 
+def test_one_k_max_for_all_and_shorter_answers_are_said() -> None:
+    suite = load_suite("threshold-collapse")
+    spec = EngineSpec(kind="vllm", model="m", options={"k_max": 4})
+    overrides = Overrides(started=spec, k_max=8, max_tokens=48)
+    changed = overrides.apply(suite)
+    assert changed.engine.options["k_max"] == 8
+    assert {each.max_tokens for each in changed.traffic} == {48}
+    assert overrides.said()[1:] == ("k_max = 8, for all reproducers on one server", "--max-tokens 48")
+    longer = Overrides(max_tokens=10_000).apply(suite)
+    assert longer == suite
+    with pytest.raises(UsageError, match="--max-tokens 0: must be 1 or more"):
+        Overrides(max_tokens=0).apply(suite)
+
+
+def test_the_baseline_needs_a_server() -> None:
+    suite = load_suite("threshold-collapse")
+    with pytest.raises(UsageError, match="no server for 'off', which all is compared with"):
+        Overrides(arm_urls={"schedule": "http://127.0.0.1:1"}).apply(suite)
+
+
 def test_a_suite_keeps_its_k_max_and_arms_on_another_engine() -> None:
     suite = load_suite("threshold-collapse")
     moved = on_engine(suite, EngineSpec(kind="vllm", model="m", options={"k_max": 4, "drafter": "d"}))

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from engines.contract import Endpoint, EngineError, EngineRequest
-from engines.openai_http import OpenAIEngine, base_url
+from engines.openai_http import ARM_PATH, OpenAIEngine, base_url
 from engines.registry import ENGINES, build_engine
 from suites.model import Arm, EngineSpec
 from tests.engines.serving import PROFILE, serving
@@ -119,6 +119,41 @@ def test_something_that_is_no_http_server() -> None:
 
     with pytest.raises(EngineError, match="is that an HTTP server"):
         asyncio.run(run())
+
+
+IN_FORCE = '{"governor": "fixed", "options": {"depth": 2}}'
+CHECKED = {"/v1/models": models("m"), "/health": status(200)}
+
+
+def check(routes: dict[str, Answer], request: EngineRequest, *, switch: bool) -> list[str]:
+    """Methods of the requests to /depthgate/arm."""
+
+    async def run() -> list[str]:
+        async with server(CHECKED | routes) as (url, seen):
+            await OpenAIEngine(url, switch=switch).check(request)
+            return [one.method for one in seen if one.path == ARM_PATH]
+
+    return asyncio.run(run())
+
+
+def test_a_server_of_one_arm_has_to_run_that_arm_if_it_says_what_it_runs() -> None:
+    fixed_2 = EngineRequest("fixed_2", "fixed", {"depth": 2})
+    says = {ARM_PATH: status(200, IN_FORCE)}
+    assert check(says, fixed_2, switch=False) == ["GET"]
+    assert check({}, fixed_2, switch=False) == ["GET"]  # most servers do not say
+    assert check({ARM_PATH: status(200, "<html>")}, fixed_2, switch=False) == ["GET"]
+    with pytest.raises(EngineError, match=r"runs .*'depth': 2.*, and arm 'a' is .*'off'.*mend --arm"):
+        check(says, REQUEST, switch=False)
+
+
+def test_an_arm_that_a_switching_server_refuses_is_said_before_the_run() -> None:
+    def answer(request: web.Request) -> web.Response:
+        return status(400, "depth 8 is above k_max 4")(request) if request.method == "POST" else says(request)
+
+    says = status(200, IN_FORCE)
+    assert check({ARM_PATH: says}, REQUEST, switch=True) == ["GET", "POST"]
+    with pytest.raises(EngineError, match="does not switch to arm 'a' \\(400: depth 8 is above k_max 4"):
+        check({ARM_PATH: answer}, REQUEST, switch=True)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 from engines import vllm_server, vllm_switch
 from engines.contract import EngineError, EngineRequest
 from engines.vllm import VllmEngine
+from engines.vllm_servers import VllmServers
 from governors.entry import GovernorError
 from suites.model import EngineSpec
 from tests.engines.fake_environment import FakeEnvironment
@@ -72,6 +73,25 @@ def test_one_server_serves_what_a_switch_can_and_no_speculation_has_no_drafter(f
     ]
     assert sum("gaps carry K on" in line for line in said) == 6
     assert sum("up after" in line for line in said) == 2
+    until_gone(fake)
+
+
+def test_borrowed_servers_stay_up_from_run_to_run_whatever_loop_runs_them(fake: FakeEnvironment) -> None:
+    """Each run has an engine and an event loop of its own, and another k_max."""
+    servers = VllmServers()
+
+    async def run(k_max: int, request: EngineRequest) -> None:
+        engine = VllmEngine(fake.spec(share_armed=True, servers=2, k_max=k_max), lambda line: None)
+        engine.borrow(servers)
+        async with engine, engine.serve(request):
+            assert len(fake.alive()) == 2 * len(servers.running)
+
+    for k_max, request in ((2, OFF), (2, SCHEDULE), (4, OFF), (2, FIXED_0)):
+        asyncio.run(run(k_max, request))
+    assert len(fake.notes("command")) == 2
+    assert len(fake.alive()) == 4
+    asyncio.run(servers.close())
+    assert not servers.running
     until_gone(fake)
 
 

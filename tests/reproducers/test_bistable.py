@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,12 @@ from tests.reproducers.virtual import reproduced
 HEALTHY_S, FALLEN_S = 0.0030, 0.0126  # sglang#33483
 
 
-def summary(itl_s: Sequence[float], light_s: float = 0.0028) -> ReproductionSummary:
+def summary(
+    itl_s: Sequence[float], light_s: float = 0.0028, manifest: dict[str, object] | None = None
+) -> ReproductionSummary:
     light = cell(SUBJECT, 1, by_repeat={at: {"itl_p50_s": light_s} for at in range(len(itl_s))})
     loaded = cell(SUBJECT, 40, by_repeat={at: {"itl_p50_s": each} for at, each in enumerate(itl_s)})
-    return assess(judgement([light, loaded]), Throughputs({}))
+    return assess(replace(judgement([light, loaded]), manifest=manifest or {}), Throughputs({}))
 
 
 def test_the_report_s_runs_are_reproduced_and_its_control_is_not() -> None:
@@ -34,6 +37,14 @@ def test_the_report_s_runs_are_reproduced_and_its_control_is_not() -> None:
     assert main.ratio.point == pytest.approx(0.95)
     assert (main.ratio.low, main.ratio.high) == pytest.approx((0.7513, 0.9987), abs=1e-4)  # Clopper-Pearson
     assert summary([HEALTHY_S] * 9).verdict is ReproductionVerdict.NOT_REPRODUCED
+
+
+def test_on_another_engine_a_load_that_slows_every_run_shows_nothing() -> None:
+    """There too much load looks the same; one run that stayed fast tells the two apart."""
+    url: dict[str, object] = {"suite": {"engine": {"kind": "openai"}}}
+    assert summary([FALLEN_S] * 20).verdict is ReproductionVerdict.REPRODUCED
+    assert summary([FALLEN_S] * 20, manifest=url).verdict is ReproductionVerdict.INCONCLUSIVE
+    assert summary([FALLEN_S] * 19 + [HEALTHY_S], manifest=url).verdict is ReproductionVerdict.REPRODUCED
 
 
 def test_a_mean_does_not_decide() -> None:

@@ -25,7 +25,7 @@ def test_the_report_s_figures_are_reproduced() -> None:
 
 
 def test_a_loss_at_low_acceptance_is_another_matter() -> None:
-    assert verdict(43.7 / 61.2, 1.4) is ReproductionVerdict.NOT_REPRODUCED
+    assert verdict(43.7 / 61.2, 1.4) is ReproductionVerdict.INCONCLUSIVE
 
 
 def test_a_win_is_not_it() -> None:

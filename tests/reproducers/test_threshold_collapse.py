@@ -74,7 +74,10 @@ def test_a_spoiled_repeat_is_left_out_and_said() -> None:
     rates = {key: rate for key, rate in throughputs(1.2, 0.9, 0.3).tokens_per_s.items() if key.repeat != 0}
     summary = assess(judgement(invalid=("repeat 0: the client was late",)), Throughputs(rates))
     assert summary.verdict is ReproductionVerdict.REPRODUCED
-    assert summary.evidence[-1] == "left out whole: repeats with a spoiled cell (schedule c=16)"
+    assert summary.evidence[-1] == (
+        "left out whole: repeats with a spoiled cell (schedule c=16), "
+        "the first since repeat 0: the client was late"
+    )
 
 
 def test_too_few_clean_repeats_are_invalid() -> None:

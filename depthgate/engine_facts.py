@@ -1,0 +1,68 @@
+"""What is known of an engine before any load, for reproducers that need something of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from depthgate.diagnosis import config_of_suite
+from depthgate.loop import run_loop
+from reproducers.contract import Reproducer
+from reproducers.needs import STEP_TOKENS, EngineFacts, unmet
+from suites.model import Suite
+from suites.parse import load_suite
+
+BATCHED_TOKENS = "--max-num-batched-tokens"
+
+
+def unmet_need(reproducer: Reproducer, suite: Suite) -> str | None:
+    """Why this run could mean nothing on the engine of `suite` (as it will run); None: it can.
+
+    EngineError: the engine is not there, or cannot run. The suite's own engine has what it needs.
+    """
+    if suite.engine.kind == "embedded":
+        return None
+    facts = _of_vllm(suite) if suite.engine.kind == "vllm" else _of_servers(suite)
+    whole = load_suite(reproducer.suite).arms
+    return unmet(reproducer.needs, suite, replace(facts, one_arm=len(suite.arms) < len(whole)))
+
+
+def _of_vllm(suite: Suite) -> EngineFacts:
+    """From its options, and whether its build is for a CPU; nothing starts."""
+    from engines.vllm import VllmEngine
+
+    engine = VllmEngine(suite.engine)
+    options = engine.options
+    config = config_of_suite(suite)
+    if run_loop(engine.environment).cpu:
+        config = replace(config, capture_sizes=None)
+    return EngineFacts(
+        config=config,
+        drafter_class=None if options.drafter is None and not options.speculative else options.method,
+        step_records=True,
+        share_armed=options.share_armed,
+        step_tokens=_step_tokens(options.args),
+    )
+
+
+def _step_tokens(words: tuple[str, ...]) -> int:
+    """As its flags say, else vLLM's least default."""
+    for at, word in enumerate(words):
+        flag, _, value = word.replace("_", "-").partition("=")
+        if flag == BATCHED_TOKENS:
+            text = value or next(iter(words[at + 1 :]), "")
+            return int(text) if text.isdecimal() else STEP_TOKENS
+    return STEP_TOKENS
+
+
+def _of_servers(suite: Suite) -> EngineFacts:
+    """Servers that already run say their drafter's class, or nothing."""
+    from engines.openai_http import OpenAIEngine
+    from engines.registry import build_engine
+
+    classes = set()
+    for arm in suite.arms:
+        engine = build_engine(suite.engine, arm)
+        if isinstance(engine, OpenAIEngine):
+            classes.add(run_loop(engine.probe).drafter_class)
+    known = classes - {None}
+    return EngineFacts(drafter_class=known.pop() if len(known) == 1 else None)
