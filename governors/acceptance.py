@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import mul
 
 import numpy as np
 
@@ -35,32 +36,32 @@ class PositionAcceptance:
     """
 
     def __init__(self, prior: Sequence[float], k_max: int, window_steps: int, prior_weight: float) -> None:
-        self._prior = conditional_of(prior, k_max)
+        self._prior = conditional_of(prior, k_max).tolist()
         self._weight = prior_weight
         self._keep = 1.0 - 1.0 / window_steps
-        self._positions = np.arange(k_max)
-        self._reached = np.zeros(k_max)
-        self._accepted = np.zeros(k_max)
+        self._k_max = k_max
+        self._reached = [0.0] * k_max
+        self._accepted = [0.0] * k_max
 
     def observe(self, outcome: StepOutcome) -> None:
         reach = np.minimum(outcome.verified, outcome.accepted + 1)
-        reached = (reach[:, None] > self._positions).sum(axis=0)
-        accepted = (outcome.accepted[:, None] > self._positions).sum(axis=0)
-        keep = np.where(reached > 0, self._keep, 1.0)
-        self._reached = self._reached * keep + reached
-        self._accepted = self._accepted * keep + accepted
+        reached = counts_by_position(reach, self._k_max)
+        accepted = counts_by_position(outcome.accepted, self._k_max)
+        for position, count in enumerate(reached):
+            if count:
+                self._reached[position] = self._reached[position] * self._keep + count
+                self._accepted[position] = self._accepted[position] * self._keep + accepted[position]
 
-    def conditional(self) -> FloatArray:
-        """float64 (k_max,); an unknown position carries on the one before it; all NaN if nothing is known."""
-        counts = zip(self._accepted.tolist(), self._reached.tolist(), self._prior.tolist(), strict=True)
+    def conditional(self) -> list[float]:
+        """By position; an unknown one carries on the one before it; all NaN if nothing is known."""
         estimate, before = [], math.nan
-        for accepted, reached, prior in counts:
+        for accepted, reached, prior in zip(self._accepted, self._reached, self._prior, strict=True):
             weight = 0.0 if math.isnan(prior) else self._weight
             if reached + weight > 0:
                 before = (accepted + weight * (prior if weight else 0.0)) / (reached + weight)
             estimate.append(before)
-        return np.array(estimate, dtype=np.float64)
+        return estimate
 
-    def unconditional(self) -> FloatArray:
-        """float64 (k_max,): a_p, the running product of the conditional rates."""
-        return np.asarray(np.cumprod(self.conditional()), dtype=np.float64)
+    def unconditional(self) -> list[float]:
+        """By position: a_p, the running product of the conditional rates."""
+        return list(accumulate(self.conditional(), mul))

@@ -5,6 +5,8 @@ Source: vllm#32374 (early commits): argmax_K (1 + sum_{i<=K} a_i) / ITL(B, K), b
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from governors.acceptance import PositionAcceptance
@@ -63,7 +65,7 @@ class GoodputTable:
 
     def _best(self, load: int) -> int:
         """Index into the grid's depths."""
-        expected = np.concatenate(([0.0], np.cumsum(self._acceptance.unconditional())))
+        expected = np.array(list(accumulate(self._acceptance.unconditional(), initial=0.0)))
         return int(np.argmax((1.0 + expected[self._grid.depths]) / self._grid.seconds(load)))
 
     def _probe_due(self, deeper: bool, batch: int) -> bool:
