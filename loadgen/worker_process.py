@@ -42,7 +42,10 @@ ALIVE_S = 1.0  # between two signs of life: requests may take longer than that
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker is given, pickled. `prompts`: as all workers have them, but of a queue its share."""
+    """What a worker is given, pickled. `prompts`: as all workers have them, or its share of a closed loop's
+
+    queue.
+    """
 
     endpoint: Endpoint
     key: CellKey

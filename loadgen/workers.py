@@ -137,7 +137,7 @@ class Crew:
 
     async def _started(self, number: int) -> Worker:
         job = replace(self._job, share=Share(number, self._job.share.of))
-        if isinstance(job.prompts, Queue):
+        if isinstance(job.prompts, Queue) and job.load.mode != "open":  # there its order is the arrivals'
             job = replace(job, prompts=job.prompts.share(job.share))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-c", START,

@@ -38,7 +38,7 @@ class Played:
     def plan(self, left: bool = True) -> dict[str, tuple[object, ...]]:
         """Of each request everything but who sent it. `left`: when it left, too."""
         key = CellKey("off", 1, 0)
-        plan = {
+        plan: dict[str, tuple[object, ...]] = {
             request_name(key, send.stream, send.turn): (
                 send.due_s, send.at_s if left else None, send.turn.warmup, send.part, prompt,
             )
@@ -97,9 +97,9 @@ class Play:
                 heapq.heappush(self._waiting, (ended_s, len(self.played.sent), share, send))
         if (over_s := self._rules[share].share_over_s()) is not None:
             self._rounds.over(share, over_s)
-            if (ended_s := self._rounds.ended_s()) is not None:
+            if (last_s := self._rounds.ended_s()) is not None:
                 for each, rules in enumerate(self._rules):
-                    self._take(each, list(rules.go_on(ended_s, ended_s)))
+                    self._take(each, list(rules.go_on(last_s, last_s)))
 
 
 def play(load: LoadSpec, repeat: int, of: int) -> Played:
