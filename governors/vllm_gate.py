@@ -122,7 +122,8 @@ class Gate:
             output.num_spec_tokens_to_schedule = choice.depth
         if choice.windows is not None and self._facts.trims:
             apply_windows(step, choice.windows, self._blanks)
-        setattr(output, TIMED, self.telemetry)
+        timed = self.telemetry and self._count % self._settings.time_every == 0
+        setattr(output, TIMED, timed)
         chosen = int(output.num_spec_tokens_to_schedule)
         self._courses.append(
             StepCourse(
@@ -133,7 +134,7 @@ class Gate:
                 reason=choice.reason,
                 depth_in_force=self._depth_in_force,
                 depth_chosen=chosen,
-                timed=self.telemetry,
+                timed=timed,
             )
         )
         self._count += 1

@@ -21,6 +21,7 @@ KEYS: Final = (
     "control",
     "untried_vllm",
     "telemetry",
+    "time_every",
     "unarmed_depth",
 )
 _SWITCH: Final = {"1": True, "true": True, "0": False, "false": False, "": False}
@@ -37,6 +38,7 @@ class Settings:
     control        file through which the governor is switched in a running server
     untried_vllm   run inside a vLLM version that was never tried
     telemetry      time the worker and write `steps`; True by default
+    time_every     of so many steps the worker times one; 1 by default, all of them
     unarmed_depth  let a policy change K in a server that has no schedule armed (an experiment: runner V1
                    obeys, and every K but num_speculative_tokens leaves the FULL graphs)
     """
@@ -48,6 +50,7 @@ class Settings:
     control: Path | None = None
     untried_vllm: bool = False
     telemetry: bool = True
+    time_every: int = 1
     unarmed_depth: bool = False
 
 
@@ -64,6 +67,7 @@ def read_settings(environ: Mapping[str, str], additional_config: object = None) 
         control=_path(given, "control"),
         untried_vllm=read_switch(given, "untried_vllm", False),
         telemetry=read_switch(given, "telemetry", True),
+        time_every=_count(given, "time_every"),
         unarmed_depth=read_switch(given, "unarmed_depth", False),
     )
 
@@ -103,6 +107,14 @@ def _text(given: Mapping[str, object], key: str) -> str | None:
     if not isinstance(value, str):
         raise GovernorError(f"{key}={value!r}: give a string")
     return value
+
+
+def _count(given: Mapping[str, object], key: str) -> int:
+    value = given.get(key, 1)
+    text = str(value)
+    if not text.isdecimal() or int(text) < 1:
+        raise GovernorError(f"{key}={value!r}: give a whole number of steps, at least 1")
+    return int(text)
 
 
 def _path(given: Mapping[str, object], key: str) -> Path | None:

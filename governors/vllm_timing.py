@@ -104,7 +104,7 @@ class _Step:
     number: int
     timed: bool
     drafted: int = 0
-    graph_mode: GraphMode = GraphMode.UNKNOWN
+    graph_mode: GraphMode | None = None  # of the target's forward pass
     target: tuple[Any, Any] | None = None
     draft: tuple[Any, Any] | None = None
 
@@ -125,22 +125,31 @@ class WorkerLog:
             self._clock.begin_step()
 
     def forward(self, mode: GraphMode, run: Callable[[], Any]) -> Any:
-        """Runs the target's forward pass; see `forwarding`."""
-        with self.forwarding(mode):
+        """Runs a forward pass. The first of a step is the target's, later ones are not."""
+        step = self._target_of(mode)
+        if step is None:
             return run()
+        begin = self._clock.stamp()
+        result = run()
+        step.target = (begin, self._clock.stamp())
+        return result
 
     @contextmanager
     def forwarding(self, mode: GraphMode) -> Iterator[None]:
-        """The first forward pass of a step is the target's, later ones are not."""
-        step = self._current
-        if step is None or step.target is not None or not step.timed:
-            yield
-            return
-        step.graph_mode = mode
-        begin = self._clock.stamp()
-        step.target = (begin, begin)
+        """`forward` for a block."""
+        step = self._target_of(mode)
+        begin = None if step is None else self._clock.stamp()
         yield
-        step.target = (begin, self._clock.stamp())
+        if step is not None:
+            step.target = (begin, self._clock.stamp())
+
+    def _target_of(self, mode: GraphMode) -> _Step | None:
+        """The step whose target now runs, if it is to be timed."""
+        step = self._current
+        if step is None or step.graph_mode is not None:
+            return None
+        step.graph_mode = mode
+        return step if step.timed else None
 
     def draft(self, run: Callable[[], Any], count: Callable[[Any], int]) -> Any:
         """Runs the drafter; `count` says how many drafts a request its result holds."""
@@ -161,7 +170,8 @@ class WorkerLog:
             return None
         if step.timed:
             self._steps.append(step)
-        return WorkerReport(step.drafted, str(step.graph_mode), self._ready(step.number))
+        mode = step.graph_mode or GraphMode.UNKNOWN
+        return WorkerReport(step.drafted, str(mode), self._ready(step.number) if self._steps else ())
 
     def _ready(self, now: int) -> tuple[StepTimes, ...]:
         """Times of the steps that the worker's device is through with, each told once."""
@@ -190,8 +200,7 @@ def worker_clock() -> WorkerClock:
 
 def graph_mode(runtime_mode: object) -> GraphMode:
     """vLLM's CUDAGraphMode of one forward pass."""
-    name = str(getattr(runtime_mode, "name", "")).lower()
-    return GraphMode(name) if name in _MODES else GraphMode.UNKNOWN
+    return _MODES.get(getattr(runtime_mode, "name", None), GraphMode.UNKNOWN)
 
 
-_MODES: Final = frozenset(str(mode) for mode in GraphMode)
+_MODES: Final[dict[str | None, GraphMode]] = {mode.name: mode for mode in GraphMode}

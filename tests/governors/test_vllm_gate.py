@@ -269,6 +269,17 @@ def test_durations_and_graph_mode_come_from_the_worker(tmp_path: Path) -> None:
     assert recording.seen[1].durations.target_s == 0.004
 
 
+@SYNC
+def test_one_step_in_so_many_is_timed_and_all_have_rows(asynchronous: bool, tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    _, gate, _, steps = run(asynchronous, Settings(steps=path, time_every=3))
+    written = rows(path)
+    assert len(written) == steps > 6
+    assert [row["target_s"] for row in written] == [0.004 if n % 3 == 0 else None for n in range(steps)]
+    assert {row["graph_mode"] for row in written} == {"full"}
+    assert gate.seat.faults == 0
+
+
 def test_without_telemetry_nothing_is_timed_or_written(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl"
     recording = Recording(lambda _: DepthDecision(2, 2))

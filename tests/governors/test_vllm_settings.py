@@ -36,6 +36,7 @@ def test_the_environment_wins_over_additional_config(tmp_path: Path) -> None:
         "DEPTHGATE_CONTROL": "/x/control",
         "DEPTHGATE_UNTRIED_VLLM": "1",
         "DEPTHGATE_UNARMED_DEPTH": "true",
+        "DEPTHGATE_TIME_EVERY": "8",
     }
     assert read_settings(environ, config) == Settings(
         governor="fixed",
@@ -45,6 +46,7 @@ def test_the_environment_wins_over_additional_config(tmp_path: Path) -> None:
         control=Path("/x/control"),
         untried_vllm=True,
         telemetry=False,
+        time_every=8,
         unarmed_depth=True,
     )
 
@@ -55,6 +57,8 @@ def test_the_environment_wins_over_additional_config(tmp_path: Path) -> None:
         ({"DEPTHGATE_OPTIONS": "{"}, None, "give a JSON object"),
         ({"DEPTHGATE_OPTIONS": "[1]"}, None, "give a JSON object of option to value"),
         ({"DEPTHGATE_TELEMETRY": "maybe"}, None, "telemetry='maybe': give 1 or 0"),
+        ({"DEPTHGATE_TIME_EVERY": "0"}, None, "time_every='0': give a whole number of steps, at least 1"),
+        ({}, {"depthgate": {"time_every": 1.5}}, "time_every=1.5: give a whole number of steps"),
         ({"DEPTHGATE_PROFILE": "/nowhere.json"}, None, "give the JSON file of a profile"),
         ({}, {"depthgate": 3}, "give an object"),
         ({}, {"depthgate": {"governer": "fixed"}}, "governer is not known"),

@@ -129,10 +129,10 @@ def test_events_come_round_only_when_their_step_is_given_up() -> None:
     assert len(times) == STEPS_KEPT - 1  # the oldest made room for the step that reports
 
 
-def test_without_timing_only_drafts_are_counted() -> None:
+def test_without_timing_drafts_and_graph_mode_are_told_and_no_event_is_recorded() -> None:
     gpu = FakeGpu()
     log = WorkerLog(gpu.clock())
-    assert one_step(log, timed=False) == (3, "unknown", ())
+    assert one_step(log, timed=False) == (3, "full", ())
     assert gpu.recorded == 0
 
 

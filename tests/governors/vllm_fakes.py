@@ -221,8 +221,8 @@ class FakeWorker:
             self.drafts[request_id] = [
                 truth(request_id, p) if agrees(request_id, p) else WRONG for p in range(at, at + depth)
             ]
-        if getattr(output, TIMED):
-            setattr(result, REPORT, WorkerReport(depth, "full", (StepTimes(0, 0.004, 0.001),)))
+        times = (StepTimes(0, 0.004, 0.001),) if getattr(output, TIMED) else ()
+        setattr(result, REPORT, WorkerReport(depth, "full", times))
         return result
 
     def _step(self, request_id: str, output: FakeOutput) -> list[int]:
