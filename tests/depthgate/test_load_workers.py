@@ -141,4 +141,6 @@ def test_a_run_with_workers_that_is_killed_goes_on(tmp_path: Path) -> None:
         for folder in (run_dir, only_run(tmp_path / "whole"))
     )
     assert sent == planned
-    assert all("2 worker processes drove the load" in cell.notes for cell in read_run(run_dir).cells.values())
+    assert all(
+        "2 worker processes drove the load" in cell.record.notes for cell in read_run(run_dir).cells.values()
+    )

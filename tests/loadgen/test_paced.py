@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loadgen.cell import drive_cell
+from loadgen.lag import client_saturated
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
+from loadgen.request import request_body
 from loadgen.rules import rules_of
 from loadgen.traffic import TrafficMix
 from loadgen.virtual import simulate_cell
@@ -219,3 +223,21 @@ def test_a_trace_is_replayed_c_times_as_fast_on_both_clocks(tmp_path: Path) -> N
         due = sorted(record.due_s - cell.window_start_s for record in records)
         assert due == pytest.approx([0.0, 0.1, 0.1, 0.25], abs=1e-6)
         assert cell.window_end_s - cell.window_start_s == pytest.approx(0.25)
+
+
+@pytest.mark.http
+def test_a_rate_that_the_client_cannot_hold_is_the_clients_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request costs the client 10 ms and is due 4 ms after the one before: the last are 0.6 s late."""
+
+    def slowly(*arguments: Any) -> bytes:
+        time.sleep(0.01)
+        return request_body(*arguments)
+
+    monkeypatch.setattr("loadgen.client.request_body", slowly)
+    load = LoadSpec(
+        (1,), "open", requests_per_stream=100, rate_per_s=250.0, arrivals="constant", timeout_s=20
+    )
+    records, cell = served(load)
+    assert {record.outcome for record in records} == {Outcome.DONE}
+    assert any(client_saturated(fault) and "were due at p95" in fault for fault in cell.invalid)
+    assert "--workers" in "".join(cell.invalid)
