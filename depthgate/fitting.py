@@ -131,11 +131,16 @@ def _known(run: RunFolder) -> dict[str, str]:
     devices = machine.get("accelerators") or [machine.get("cpu")] if isinstance(machine, dict) else []
     found = {
         "hardware": devices[0] if devices else None,
-        "target_model": run.suite.engine.model if run.suite is not None else None,
+        "target_model": _name_of(run.suite.engine.model) if run.suite is not None else None,
         "drafter_class": manifest.get("drafter_class"),
         "engine_version": manifest.get("engine"),
     }
     return {name: value for name, value in found.items() if isinstance(value, str) and value}
+
+
+def _name_of(model: str | None) -> str | None:
+    """Without its folder or organisation, as `depthgate profile` writes it."""
+    return model and Path(model).name
 
 
 def binding_of(sources: Sequence[Source], args: argparse.Namespace) -> Binding:

@@ -92,11 +92,20 @@ def verdict(
     return ReproductionVerdict.INVALID if reasons and symptom is None else ReproductionVerdict.INCONCLUSIVE
 
 
-def left_out(judgement: Judgement) -> tuple[str, ...]:
-    """A sentence about what the findings do without; none when every cell is valid."""
-    spoiled = [f"{cell.arm} c={cell.concurrency}" for cell in judgement.cells if cell.invalid]
-    if not spoiled:
+def left_out(judgement: Judgement, symptom: str | None = None) -> tuple[str, ...]:
+    """A sentence about what the findings do without, and why; none when every cell is valid.
+
+    `symptom`: as in `verdict`; a cell that has it is not spoiled.
+    """
+    reasons = [
+        (f"{cell.arm} c={cell.concurrency}", reason)
+        for cell in judgement.cells
+        for reason in cell.invalid
+        if symptom is None or symptom not in reason
+    ]
+    if not reasons:
         return ()
+    spoiled = list(dict(reasons))
+    first = reasons[0][1]
     shown = ", ".join(spoiled[:4]) + (f" and {len(spoiled) - 4} more" if len(spoiled) > 4 else "")
-    first = next(cell.invalid[0] for cell in judgement.cells if cell.invalid)
     return (f"left out whole: repeats with a spoiled cell ({shown}), the first since {first}",)

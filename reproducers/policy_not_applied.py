@@ -19,7 +19,7 @@ from reports.pooled import Throughputs
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Reproducer
-from reproducers.findings import Finding, State, verdict
+from reproducers.findings import NOT_APPLIED, Finding, State, left_out, verdict
 from reproducers.script import run_script
 
 IGNORED: Final = (
@@ -41,10 +41,10 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
         name=REPRODUCER.name,
         report=REPRODUCER.report,
         title=REPRODUCER.symptom,
-        verdict=verdict(judgement, findings, symptom="policy not applied"),
+        verdict=verdict(judgement, findings, symptom=NOT_APPLIED),
         ratio=throughputs.ratio("fixed_0", "off", concurrencies),
         published=REPRODUCER.published,
-        evidence=tuple(finding.sentence for finding in findings),
+        evidence=(*(finding.sentence for finding in findings), *left_out(judgement, NOT_APPLIED)),
         ratio_of="tokens/s of fixed K=0 over no speculation, all concurrencies",
     )
 

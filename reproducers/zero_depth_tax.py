@@ -18,8 +18,9 @@ from reports.pooled import Throughputs
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
-from reproducers.findings import Finding, State, below, verdict, within
+from reproducers.findings import Finding, State, below, within
 from reproducers.script import run_script
+from reproducers.summary import summary
 
 TAX_BAR: Final = 0.97  # fixed K=0 / no speculation, over all concurrencies
 CONTROL: Final = 0.97  # no speculation / itself, and its inverse
@@ -39,15 +40,8 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
         ),
         drafts_nothing(judgement),
     )
-    return ReproductionSummary(
-        name=REPRODUCER.name,
-        report=REPRODUCER.report,
-        title=REPRODUCER.symptom,
-        verdict=verdict(judgement, findings),
-        ratio=tax,
-        published=REPRODUCER.published,
-        evidence=tuple(finding.sentence for finding in findings),
-        ratio_of="tokens/s of fixed K=0 over no speculation, all concurrencies",
+    return summary(
+        REPRODUCER, judgement, findings, tax, "tokens/s of fixed K=0 over no speculation, all concurrencies"
     )
 
 

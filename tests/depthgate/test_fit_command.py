@@ -15,6 +15,8 @@ from engines.embedded.profile import load_profile
 from governors.profile import Profile
 from governors.vllm_settings import read_profile
 from loadgen.journal import Journal
+from suites.canonical import content
+from suites.parse import load_suite
 from tests.depthgate.cli import refusal
 from tests.reports.test_step_fit import virtual_steps
 
@@ -86,6 +88,15 @@ def test_a_measured_run_needs_what_its_manifest_lacks(tmp_path: Path) -> None:
         "drafter_class": "eagle",
         "engine_version": "vllm 0.26.0",
     }
+
+
+def test_a_model_is_bound_by_its_name_as_profile_binds_it(tmp_path: Path) -> None:
+    """A folder's path holds on one machine alone."""
+    suite = replace(load_suite("vllm-cpu-smoke"), repeats=1)
+    run = run_folder(tmp_path / "run", {**MEASURED, "suite": content(suite)})
+    out = tmp_path / "p.toml"
+    assert main(["fit", str(run), "--out", str(out)]) == 0
+    assert tomllib.loads(out.read_text())["binding"]["target_model"] == "target"
 
 
 def test_mixed_bindings_are_refused(tmp_path: Path) -> None:

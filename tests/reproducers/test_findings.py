@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reports.judgement import Interval
-from reproducers.findings import State, granted, left_out
+from reproducers.findings import NOT_APPLIED, State, granted, left_out
 from tests.reproducers.made_up import cell, judgement
 
 
@@ -30,3 +30,11 @@ def test_the_first_reason_is_said() -> None:
         "left out whole: repeats with a spoiled cell (off c=2), the first since the client was late",
     )
     assert left_out(judgement(cells[:1])) == ()
+
+
+def test_what_is_looked_for_spoils_nothing() -> None:
+    symptom = "policy not applied: in 9 of 10 steps"
+    cells = [cell("fixed_0", 1, invalid=(symptom,)), cell("off", 2, invalid=(symptom, "the client was late"))]
+    assert left_out(judgement(cells[:1]), NOT_APPLIED) == ()
+    (said,) = left_out(judgement(cells), NOT_APPLIED)
+    assert said.endswith("(off c=2), the first since the client was late")
