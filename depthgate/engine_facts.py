@@ -21,9 +21,22 @@ def unmet_need(reproducer: Reproducer, suite: Suite) -> str | None:
     """
     if suite.engine.kind == "embedded":
         return None
-    facts = _of_vllm(suite) if suite.engine.kind == "vllm" else _of_servers(suite)
     whole = load_suite(reproducer.suite).arms
-    return unmet(reproducer.needs, suite, replace(facts, one_arm=len(suite.arms) < len(whole)))
+    facts = replace(facts_of(suite), one_arm=len(suite.arms) < len(whole))
+    return unmet(reproducer.needs, suite, facts)
+
+
+def foretold(reproducer: Reproducer, suite: Suite) -> tuple[str, ...]:
+    """What the configuration of a server that is started here says already; empty where nothing is known."""
+    if suite.engine.kind != "vllm" or reproducer.config_check is None:
+        return ()
+    config = facts_of(suite).config
+    return () if config is None else tuple(found.says for found in reproducer.config_check(config))
+
+
+def facts_of(suite: Suite) -> EngineFacts:
+    """Of a vLLM that would be started, or of servers that run."""
+    return _of_vllm(suite) if suite.engine.kind == "vllm" else _of_servers(suite)
 
 
 def _of_vllm(suite: Suite) -> EngineFacts:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from depthgate.engine_choice import engine_choice
-from depthgate.engine_facts import unmet_need
+from depthgate.engine_facts import foretold, unmet_need
 from depthgate.exits import UsageError
 from depthgate.launch import Overrides, check_arms, fitted, plan_run, run_plan
 from depthgate.plan import on_profile
@@ -130,6 +130,8 @@ def check_meaning(reproducer: Reproducer, overrides: Overrides) -> None:
         raise UsageError(f"{reproducer.name} would mean nothing on this engine: {why}")
     if why is not None:
         print(f"{reproducer.name}: {why}; the verdict can only be inconclusive", file=sys.stderr)
+    for says in foretold(reproducer, suite):
+        print(f"{reproducer.name}: foretold by the configuration: {says}", file=sys.stderr)
 
 
 def _run(reproducer: Reproducer, request: Request, clock: str, out: Path, overrides: Overrides) -> Path:

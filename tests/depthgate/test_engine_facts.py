@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from depthgate.engine_choice import on_engine
-from depthgate.engine_facts import unmet_need
+from depthgate.engine_facts import foretold, unmet_need
 from reproducers.registry import REPRODUCERS
 from suites.parse import load_suite
 from tests.depthgate.cli import refusal
@@ -38,6 +38,17 @@ def test_a_ceiling_is_in_the_flags(tmp_path: Path) -> None:
     assert "42 tokens, 512 captured" in (said("capture-ceiling", tmp_path, env=GPU_BUILD) or "")
     flags = ["--max-cudagraph-capture-size", "42"]
     assert said("capture-ceiling", tmp_path, env=GPU_BUILD, args=flags) is None  # cut down to 40
+
+
+def test_a_ceiling_in_reach_is_foretold(tmp_path: Path) -> None:
+    flags = ["--max-cudagraph-capture-size", "42"]
+    options = {"env": GPU_BUILD, "args": flags, "max_num_seqs": 6}
+    ceiling = REPRODUCERS["capture-ceiling"]
+    fake = FakeEnvironment(tmp_path)
+    suite = on_engine(load_suite("capture-ceiling"), fake.spec(**options))  # type: ignore[arg-type]
+    (deep,) = foretold(ceiling, suite)
+    assert deep.startswith("K=6 with 40 captured tokens (42 asked, cut down to 40): at most 5 of")
+    assert foretold(ceiling, load_suite("capture-ceiling")) == ()  # of its own engine doctor says it
 
 
 @pytest.mark.parametrize("flags", [["--max-num-batched-tokens", "63"], ["--max_num_batched_tokens=63"]])
