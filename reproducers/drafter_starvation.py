@@ -20,7 +20,7 @@ from reports.pooled import RepeatFigures, Throughputs, repeat_figures
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
-from reproducers.findings import NEEDS, below, granted
+from reproducers.findings import NEEDS, above, below, granted
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -37,7 +37,9 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
     fall = accepted.ratio(SUBJECT, STEADY, concurrencies)
     findings = (
         below("accepted drafts a verification, right after K=0 / at fixed K=3", fall, STARVED),
-        granted("fixed K=3: accepted drafts a verification", accepted.mean(STEADY, concurrencies), WORTH),
+        granted(
+            above("fixed K=3: accepted drafts a verification", accepted.mean(STEADY, concurrencies), WORTH)
+        ),
     )
     return summary(
         REPRODUCER,

@@ -50,10 +50,8 @@ def above(claim: str, interval: Interval | None, bar: float) -> Finding:
     return Finding(state, claim, f"{_shown(interval)}, bar > {bar:g}")
 
 
-def granted(claim: str, interval: Interval | None, bar: float) -> Finding:
-    """What the report presupposes: met when the whole interval is above the bar. Never refuted: without it
-    the question was not put."""
-    found = above(claim, interval, bar)
+def granted(found: Finding) -> Finding:
+    """What the report presupposes is met or open, never refuted: without it the question was not put."""
     return replace(found, state=State.OPEN) if found.state is State.REFUTED else found
 
 

@@ -18,7 +18,7 @@ from reports.pooled import Throughputs, repeat_figures
 from reports.reproduction import ReproductionSummary
 from reproducers.changes import with_penalties
 from reproducers.contract import Control, Expected, Published, Reproducer
-from reproducers.findings import below, granted
+from reproducers.findings import above, below, granted
 from reproducers.script import run_script
 from reproducers.summary import summary
 
@@ -33,9 +33,11 @@ def assess(judgement: Judgement, throughputs: Throughputs) -> ReproductionSummar
     findings = (
         below("K=2 / no speculation at c=1", ratio, LOSS),
         granted(
-            "tokens a verification emits at c=1, of at most 3",
-            repeat_figures(judgement, "acceptance_length").mean(SUBJECT, (1,)),
-            LENGTH,
+            above(
+                "tokens a verification emits at c=1, of at most 3",
+                repeat_figures(judgement, "acceptance_length").mean(SUBJECT, (1,)),
+                LENGTH,
+            )
         ),
     )
     more = sorted({cell.concurrency for cell in judgement.cells if cell.concurrency > 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reports.judgement import Interval
-from reproducers.findings import NOT_APPLIED, State, granted, left_out
+from reproducers.findings import NOT_APPLIED, State, above, granted, left_out
 from tests.reproducers.made_up import cell, judgement
 
 
@@ -15,11 +15,11 @@ from tests.reproducers.made_up import cell, judgement
 def test_without_what_the_report_presupposes_the_question_was_not_put(
     low: float, high: float, state: State
 ) -> None:
-    assert granted("length", Interval(low, (low + high) / 2, high), 2.3).state is state
+    assert granted(above("length", Interval(low, (low + high) / 2, high), 2.3)).state is state
 
 
 def test_without_a_figure_it_says_what_is_needed() -> None:
-    found = granted("length", None, 2.3)
+    found = granted(above("length", None, 2.3))
     assert found.state is State.OPEN
     assert "an engine that counts it" in found.sentence
 
