@@ -16,6 +16,7 @@ from loadgen.stream import RunningCell
 from loadgen.traffic import Prompt
 
 PAUSE_S = 0.1  # after a request that the server did not answer: a refusing server is not hammered
+AHEAD_S = 0.1  # of its time a request becomes a task, which waits for the rest of it
 PROMPTS_A_TURN = 64  # of the event loop, while they are made before the load starts
 
 Pair = tuple[Send, Prompt]
@@ -84,14 +85,14 @@ class PacedDriver:
         return [(send, prompt) for send, prompt in pairs if prompt is not None and send.ours]
 
     async def _release(self) -> None:
-        """What is known at the start, each when it is time: a task and a timer for all of it at once would
+        """What is known at the start, each a little before it is due: tasks and timers for all of it at once
 
-        keep the loop from the first ones.
+        would keep the loop from the first ones.
         """
         self._first.reverse()
         while self._first:
             send, prompt = self._first.pop()
-            await until(self._cell.clock, self._start_s + send.at_s)
+            await until(self._cell.clock, self._start_s + send.at_s - AHEAD_S)
             self._group.create_task(self._one(send, prompt))
 
     def _begin(self, sends: Iterable[Send]) -> None:
