@@ -76,10 +76,11 @@ class Admission:
 
     def _choice(self, single: SingleArray, drafts: int, seconds: FloatArray) -> tuple[SingleArray, int]:
         """(survival of the drafts ranked, the likeliest first; how many drafts to admit, of all)."""
+        flat = single.ravel(order="K")
         if self._floor == ALL:
-            ranked = np.sort(single, axis=None)[::-1][:drafts]
+            ranked = np.sort(flat)[::-1][:drafts]
         else:
-            ranked = np.sort(single[single >= self._floor])[::-1]
+            ranked = np.sort(flat[flat >= self._floor])[::-1]
         known = len(ranked)
         tau = np.empty(drafts + 1)
         tau[0] = len(single)
@@ -94,10 +95,11 @@ class Admission:
 def _split_tie(survival: SingleArray, threshold: np.float32, count: int) -> IntArray:
     admitted = survival > threshold
     tied = np.flatnonzero(survival == threshold)
-    admitted.reshape(-1)[tied[: count - np.count_nonzero(admitted)]] = True
+    admitted.flat[tied[: count - np.count_nonzero(admitted)]] = True
     return _row_counts(admitted)
 
 
 def _row_counts(admitted: NDArray[np.bool_]) -> IntArray:
-    """True values by row; a product with ones is exact here and twice as fast as a sum along short rows."""
-    return (admitted @ np.ones(admitted.shape[1])).astype(np.int64)
+    """True values by row."""
+    rows: IntArray = np.add.reduce(admitted, axis=1, dtype=np.int64)
+    return rows

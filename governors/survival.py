@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from governors.acceptance import conditional_of
 from governors.contract import AcceptanceHistory, FloatArray, StepObservation
 
 NOT_IN_HAND = -1.0
+_LONG_ROW: Final = 64
 
 MaskArray = NDArray[np.bool_]
 
@@ -35,6 +38,8 @@ class SurvivalModel:
     A NaN confidence of a draft in hand is replaced by acceptance: the request's own history, shrunk towards
     the batch's (as `weight` verifications), which is shrunk towards the profile's acceptance (as `weight`
     more), or towards `unknown` where the profile has none.
+
+    Inside, tables are (k_max, B): long rows are what numpy is fast along.
     """
 
     def __init__(self, acceptance: Sequence[float], k_max: int, unknown: float, weight: float) -> None:
@@ -42,31 +47,31 @@ class SurvivalModel:
         self._prior = np.where(np.isnan(prior), unknown, prior)
         self._weight = weight
         self._weighted_prior = weight * self._prior
-        self._positions = np.arange(k_max)
+        self._positions = np.arange(k_max)[:, None]
 
     def survival(self, observation: StepObservation) -> Survival:
         drafts = int(np.add.reduce(observation.drafts_in_hand))
         confidence = observation.confidence
         whole = drafts == confidence.size
-        outside = None if whole else self._positions >= observation.drafts_in_hand[:, None]
+        outside = None if whole else self._positions >= observation.drafts_in_hand
         unknown = np.isnan(confidence)
         if np.count_nonzero(unknown) == confidence.size:  # no drafter's head: nothing to mix
             table, blind = self._fallback(observation.history), drafts > 0
         else:
-            table, blind = self._mixed(observation, unknown, outside)
-        np.multiply.accumulate(table, axis=1, out=table)
+            table, blind = self._mixed(observation, unknown.T, outside)
+        _multiply_down(table)
         if outside is not None:
             table[outside] = NOT_IN_HAND
-        return Survival(table, drafts, blind)
+        return Survival(table.T, drafts, blind)
 
     def _mixed(
         self, observation: StepObservation, unknown: MaskArray, outside: MaskArray | None
     ) -> tuple[FloatArray, bool]:
         """(confidence, acceptance where it is unknown and 0 where there is no draft; whether any was)."""
-        table: FloatArray = np.maximum(observation.confidence, 0.0)
+        table: FloatArray = np.maximum(observation.confidence.T, 0.0, order="C")
         if outside is not None:
             table[outside] = 0.0
-            unknown &= ~outside
+            unknown = unknown & ~outside
         blind = bool(unknown.any())
         if blind:
             np.copyto(table, self._fallback(observation.history), where=unknown)
@@ -74,10 +79,21 @@ class SurvivalModel:
         return table, blind
 
     def _fallback(self, history: AcceptanceHistory) -> FloatArray:
-        reached, accepted = history.reached.astype(np.float64), history.accepted.astype(np.float64)
-        all_rows = np.ones(len(reached))  # a product sums columns twice as fast as sum()
-        batch = (all_rows @ accepted + self._weighted_prior) / (all_rows @ reached + self._weight)
-        accepted += self._weight * batch
+        reached = history.reached.T.astype(np.float64, order="C")
+        accepted = history.accepted.T.astype(np.float64, order="C")
+        all_rows = np.ones(reached.shape[1])  # a product sums short rows faster than sum()
+        batch = (accepted @ all_rows + self._weighted_prior) / (reached @ all_rows + self._weight)
+        batch *= self._weight
+        accepted += batch[:, None]
         reached += self._weight
         accepted /= reached
         return accepted
+
+
+def _multiply_down(table: FloatArray) -> None:
+    """Running products over the positions, in place; accumulate() takes the elements one by one."""
+    if table.shape[1] < _LONG_ROW:
+        np.multiply.accumulate(table, axis=0, out=table)
+        return
+    for before, here in pairwise(table):
+        np.multiply(before, here, out=here)
