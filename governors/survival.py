@@ -44,9 +44,8 @@ class SurvivalModel:
 
     def __init__(self, acceptance: Sequence[float], k_max: int, unknown: float, weight: float) -> None:
         prior = conditional_of(acceptance, k_max)
-        self._prior = np.where(np.isnan(prior), unknown, prior)
         self._weight = weight
-        self._weighted_prior = weight * self._prior
+        self._weighted_prior = weight * np.where(np.isnan(prior), unknown, prior)[:, None]
         self._positions = np.arange(k_max)[:, None]
 
     def survival(self, observation: StepObservation) -> Survival:
@@ -81,10 +80,9 @@ class SurvivalModel:
     def _fallback(self, history: AcceptanceHistory) -> FloatArray:
         reached = history.reached.T.astype(np.float64, order="C")
         accepted = history.accepted.T.astype(np.float64, order="C")
-        all_rows = np.ones(reached.shape[1])  # a product sums short rows faster than sum()
-        batch = (accepted @ all_rows + self._weighted_prior) / (reached @ all_rows + self._weight)
-        batch *= self._weight
-        accepted += batch[:, None]
+        in_all = np.add.reduce(accepted, axis=1, keepdims=True)
+        of_all = np.add.reduce(reached, axis=1, keepdims=True)
+        accepted += self._weight * ((in_all + self._weighted_prior) / (of_all + self._weight))
         reached += self._weight
         accepted /= reached
         return accepted

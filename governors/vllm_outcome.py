@@ -54,7 +54,7 @@ class OutcomeReader:
         mine = sampled if step.decoding is None else sampled[step.decoding]
         verified = _valid(step, output)
         counts = np.empty((2, len(mine)), np.int64)
-        reached, accepted = counts
+        reached, accepted = counts[0], counts[1]
         if np.count_nonzero(mine) == len(mine):
             np.minimum(mine - 1, verified, out=accepted)
         else:

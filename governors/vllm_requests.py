@@ -83,8 +83,8 @@ class RequestTable:
 
     def history(self, rows: RowArray) -> tuple[IntArray, IntArray]:
         """(reached, accepted) of these rows, read-only; later bookings do not show in them."""
-        reached, accepted = self._counts_of(rows)
-        return reached, accepted
+        counts = self._counts_of(rows)
+        return counts[0], counts[1]
 
     def book(self, rows: RowArray, counts: IntArray) -> None:
         """Adds one verification each: `counts` (2, rows), how many first positions were reached, accepted."""

@@ -19,7 +19,8 @@ SECONDS = st.one_of(st.sampled_from([0.01, 0.02]), st.floats(1e-4, 1.0))
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Survival in single precision, up to 6 requests with up to 4 positions, any positive cost table."""
+    """Survival in single precision, up to 6 requests with up to 4 positions, any positive cost table; rows or
+    columns lie together in memory."""
     batch, k_max = draw(st.integers(0, 6)), draw(st.integers(0, 4))
     drafts = draw(st.lists(st.integers(0, k_max), min_size=batch, max_size=batch))
     table = np.full((batch, k_max), NOT_IN_HAND)
@@ -28,7 +29,7 @@ def cases(draw: st.DrawFn) -> Case:
         table[row, :hand] = np.multiply.accumulate(np.array(chances)).astype(np.float32) if hand else []
     total = sum(drafts)
     seconds = draw(st.lists(SECONDS, min_size=total + 1, max_size=total + 1))
-    return table, drafts, np.array(seconds)
+    return np.array(table, order=draw(st.sampled_from(["C", "F"]))), drafts, np.array(seconds)
 
 
 def reference(case: Case, early_stop: bool) -> list[int]:
