@@ -139,12 +139,9 @@ class StepCourse:
     def row(self, k_max: int, faults: int, note: str | None) -> dict[str, object]:
         """The fields of a StepRecord; lists where it has tuples."""
         assert self.verified is not None
-        step, seen = self.step, self.verified
-        drafted = verified = seen.verified.tolist()
-        if step.drafted is not seen.verified:
-            drafted = step.drafted.tolist()
-        batch, verified_tokens = len(verified), sum(verified)
-        scheduled = verified_tokens if step.verified is seen.verified else int(step.verified.sum())
+        step, seen, verified = self.step, self.verified, self.verified.verified.tolist()
+        batch, tokens = len(verified), sum(verified)
+        scheduled = tokens if step.verified is seen.verified else int(step.verified.sum())
         accepted_by_position = counts_by_position(seen.accepted, k_max)
         return {
             "step": self.number,
@@ -158,7 +155,7 @@ class StepCourse:
             "depth_chosen": self.depth_chosen,
             "depth_executed": self.depth_executed,
             "window_mean": scheduled / batch if batch else None,
-            "verified": verified_tokens,
+            "verified": tokens,
             "accepted": sum(accepted_by_position),
             "emitted": self.emitted,
             "reached_by_position": counts_by_position(seen.reached, k_max),
@@ -175,7 +172,7 @@ class StepCourse:
             "faults": faults,
             "note": note,
             "request_ids": step.decoding_handles.tolist(),
-            "drafted_by_request": drafted,
+            "drafted_by_request": verified if step.drafted is seen.verified else step.drafted.tolist(),
             "verified_by_request": verified,
             "accepted_by_request": seen.accepted.tolist(),
         }
