@@ -172,9 +172,12 @@ class Reads:
                 self.fault = f"the answer is not HTTP: {error}"
 
     def _parse(self) -> TranscriptReader:
-        body = b"".join(self._framing.pieces)
-        self._head = (self._head + body[:HEAD])[:HEAD]
-        self._framing.pieces.clear()
+        pieces = self._framing.pieces
+        for piece in pieces:
+            if len(self._head) >= HEAD:
+                break
+            self._head = (self._head + piece)[:HEAD]
         reader = self._reader = self._reader or TranscriptReader()
-        reader.feed(body)
+        reader.read(pieces)
+        pieces.clear()
         return reader

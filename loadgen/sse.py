@@ -28,7 +28,7 @@ class SseParser:
 
     def __init__(self) -> None:
         self._tail: list[bytes] = []  # a line that has not ended yet
-        self._offset = 0  # stream offset of the tail's first byte
+        self.offset = 0  # stream offset of the tail's first byte
         self._at_start = True
         self._skip_lf = False  # the last line ended in CR: an LF right after belongs to it
         self._kind = b""
@@ -45,6 +45,16 @@ class SseParser:
         self._tail = [text[cut:]] if cut < len(text) else []
         return self._whole_lines(text[:cut])
 
+    @property
+    def between_events(self) -> bool:
+        """Nothing is pending: what comes next begins a line, and an event."""
+        return not (self._tail or self._kind or self._data or self._skip_lf)
+
+    def pass_over(self, size: int) -> None:
+        """So many bytes of whole events that came between events and were read elsewhere."""
+        self.offset += size
+        self._at_start = False
+
     def unfinished(self) -> bytes:
         """Data of the event that never got its blank line, as the standard tells a browser to discard."""
         rest = SseParser()
@@ -57,11 +67,11 @@ class SseParser:
         if self._at_start:
             self._at_start = False
             if text.startswith(BYTE_ORDER_MARK):
-                text, self._offset = text[3:], self._offset + 3
+                text, self.offset = text[3:], self.offset + 3
         if self._skip_lf:
             self._skip_lf = False
             if text.startswith(b"\n"):
-                text, self._offset = text[1:], self._offset + 1
+                text, self.offset = text[1:], self.offset + 1
         if b"\r" in text or self._data or self._kind:
             return self._by_line(text)
         return self._by_block(text)
@@ -73,8 +83,8 @@ class SseParser:
         last = blocks.pop()
         for block in blocks:
             if block[:6] == b"data: " and b"\n" not in block:
-                self._offset += len(block) + 2
-                events.append(new(SseEvent, (b"", block[6:], self._offset)))
+                self.offset += len(block) + 2
+                events.append(new(SseEvent, (b"", block[6:], self.offset)))
             else:
                 events += self._by_line(block + b"\n\n")
         if last:
@@ -88,10 +98,10 @@ class SseParser:
             if body:
                 self._field(body)
             elif self._data:
-                events.append(SseEvent(self._kind, b"\n".join(self._data), self._offset + 1))
+                events.append(SseEvent(self._kind, b"\n".join(self._data), self.offset + 1))
             if not body:
                 self._kind, self._data = b"", []
-            self._offset += len(line)
+            self.offset += len(line)
         self._skip_lf = text.endswith(b"\r")
         return events
 
