@@ -57,6 +57,7 @@ class Worker:
     kept: int = 0
     heard: int = 0
     silent: bool = False
+    hung_up: bool = False
 
     def tell(self, line: bytes) -> None:
         """To its stdin, which ends only with `dismiss`."""
@@ -68,6 +69,16 @@ class Worker:
         """It cancels what it has under way, writes records of it and ends."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+    async def end(self) -> None:
+        """One that has hung up ends by itself: to kill it would lose how it came to its end."""
+        if self.hung_up:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await self.process.wait()
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
 
 
 class Crew:
@@ -107,9 +118,7 @@ class Crew:
             raise
         finally:
             for worker in self._workers:
-                if worker.process.returncode is None:
-                    worker.process.kill()
-                await worker.process.wait()
+                await worker.end()
         return self._driven()
 
     @property
@@ -169,6 +178,7 @@ class Crew:
         watcher = asyncio.create_task(_end_when_silent(worker))
         try:
             await self._hear_lines(worker)
+            worker.hung_up = True
         finally:
             watcher.cancel()
             self._rounds.gone(worker.number)
