@@ -160,6 +160,14 @@ RUNS = st.integers(1, 9).flatmap(
 )
 
 
+@pytest.mark.parametrize("odd", ODD)
+def test_one_odd_piece_between_steady_ones(odd: bytes) -> None:
+    steady = [event(chat(f" w{n}", n)) for n in range(1, 9)]
+    for at in range(1, 9):
+        pieces = [*steady[:at], odd, *steady[at:], DONE]
+        assert quick(pieces) == slow(pieces), at
+
+
 @given(RUNS, PIECES, RUNS, st.integers(0, 40))
 @settings(deadline=None, max_examples=600)
 def test_any_stream(first: list[bytes], odd: list[bytes], then: list[bytes], cut: int) -> None:
@@ -215,6 +223,7 @@ def test_pieces_that_are_no_events(first: list[bytes], odd: list[bytes], cuts: l
         event(chat(choices=[{"delta": {"content": "x", "reasoning": "y"}}])),
         event(chat(choices=[{"delta": {"content": "x"}, "token_ids": [1]}])),
         event(chat(" w" * 1100)),
+        event(chat(x={"completion_tokens": 9})).replace(b'"completion_tokens":1', b'"completion_tokens" : 3'),
     ],
 )
 def test_of_what_no_shape_is_taken(data: bytes) -> None:
