@@ -68,7 +68,7 @@ def driven(url: str, rate: float, workers: int) -> tuple[float, float, bool]:
     return float(np.percentile(late_s, 95)), median(ttft_s) - TTFT_S, not cell.invalid
 
 
-@pytest.mark.parametrize("rate", [250, 500, 1000, 2000, 4000])
+@pytest.mark.parametrize("rate", [500, 1000, 2000])
 def test_rates(url: str, rate: float, note: Callable[[str], None]) -> None:
     workers = max(2, (os.cpu_count() or 1) - 1)
     runs = [(driven(url, rate, 1), driven(url, rate, workers)) for _ in range(REPEATS)]
