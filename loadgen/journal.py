@@ -133,6 +133,11 @@ def read_steps(path: Path) -> tuple[list[StepRecord], str | None]:
     return _read(path, StepRecord)
 
 
+def read_step_parts(path: Path, keep: Callable[[list[StepRecord]], None]) -> str | None:
+    """As `read_columns`: a few thousand step records at a time."""
+    return _fold(path, StepRecord, keep)
+
+
 def _read_parquet(path: Path) -> tuple[list[RequestRecord], str | None]:
     records: list[RequestRecord] = []
     try:

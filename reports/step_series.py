@@ -69,6 +69,14 @@ def step_series(records: Sequence[StepRecord]) -> StepSeries:
     )
 
 
+def together(parts: Sequence[StepSeries]) -> StepSeries:
+    """All of them in one, in their order."""
+    parts = parts or [step_series(())]
+    return StepSeries(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in StepSeries.__slots__)
+    )
+
+
 def cell_rows(series: StepSeries, windows: Sequence[tuple[float, float]]) -> list[IntArray]:
     """Row numbers of each cell's steps, given the cells' windows in the order in which they ran.
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from governors.telemetry import StepRecord
+from loadgen.journal import read_step_parts
 from loadgen.records import CellKey
+from reports.plausible import plausible_step
 from reports.run_folder import EngineLife, RunFolder, read_run
-from reports.step_series import StepSeries, cell_rows, step_series
+from reports.step_series import StepSeries, cell_rows, step_series, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,31 @@ def read_cell_steps(run: RunFolder) -> tuple[dict[CellKey, StepSeries], tuple[st
     wrote_any = any((run.path / "steps").glob("*.jsonl"))
     for arm, repeat in dict.fromkeys((key.arm, key.repeat) for key in run.cells):
         for life in run.lives(arm, repeat):
-            records, torn = run.steps(arm, repeat, life.since)
+            path = run.steps_path(arm, repeat, life.since)
+            series, torn = _series(path)
             if torn:
                 said.append(torn)
-            elif wrote_any and not records:
-                name = run.steps_path(arm, repeat, life.since).name
-                said.append(f"steps/{name}: no step records, while other arms have some")
-            series = step_series(records)
+            elif wrote_any and not len(series):
+                said.append(f"steps/{path.name}: no step records, while other arms have some")
             found |= {key: series.rows(rows) for key, rows in _rows(life, series)}
     return found, tuple(said)
+
+
+def _series(path: Path) -> tuple[StepSeries, str | None]:
+    """As RunFolder.steps, a few thousand records at a time: a long life has millions."""
+    parts: list[StepSeries] = []
+    spoiled = False
+
+    def look(records: list[StepRecord]) -> None:
+        nonlocal spoiled
+        spoiled = spoiled or not all(map(plausible_step, records))
+        if not spoiled:  # what cannot be may not fit into a column
+            parts.append(step_series(records))
+
+    torn = read_step_parts(path, look) if path.is_file() else None
+    if spoiled:
+        return together(()), f"steps/{path.name}: holds times or counts that cannot be"
+    return together(parts), torn and f"steps/{torn}"
 
 
 def depth_traces(run_dir: Path | RunFolder) -> tuple[DepthTrace, ...]:

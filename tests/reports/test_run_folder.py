@@ -11,6 +11,7 @@ from reports.fingerprints import altered, digest, record_sums, write_fingerprint
 from reports.judge import judge_run
 from reports.judgement import Ruling
 from reports.run_folder import RunFolderError, read_run
+from reports.steps import read_cell_steps
 from tests.reports.hand_made import step, suite, write_lines, write_manifest, write_run
 
 FAST = {"off": 10.0, "fast": 8.0}
@@ -217,9 +218,12 @@ def test_fingerprints_that_are_not_the_runs_check_nothing(run: Path, text: str |
 
 
 def test_a_step_whose_numbers_cannot_be_is_said(run: Path) -> None:
-    write_lines(run / "steps/fast.r0.jsonl", [step(0, 0.0, 2), step(1, 0.1, 2, end_s=-1.0)])
-    found = read_run(run)
-    assert found.steps("fast", 0) == ([], "steps/fast.r0.jsonl: holds times or counts that cannot be")
+    said = "steps/fast.r0.jsonl: holds times or counts that cannot be"
+    for odd in (step(1, 0.1, 2, end_s=-1.0), step(1, 0.1, 2, emitted=2**63)):
+        write_lines(run / "steps/fast.r0.jsonl", [step(0, 0.0, 2), odd])
+        found = read_run(run)
+        assert found.steps("fast", 0) == ([], said)
+        assert said in read_cell_steps(found)[1]
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [], None, 5])
