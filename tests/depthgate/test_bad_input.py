@@ -199,6 +199,7 @@ def test_a_dataset_file_without_the_column(tmp_path: Path) -> None:
         ([*LOAD, "--arrivals", "constant"], "--arrivals constant: at what rate?"),
         ([*LOAD, "--trace", "due.txt", "--arrivals", "constant"], "--arrivals constant: at what rate?"),
         ([*LOAD, "--think-kind", "fixed"], "add --think 1.0"),
+        ([*LOAD, "--rate", "2", "--workers", "300"], "--workers 300: must be at most 256 processes"),
         ([*LOAD, "--trace", "absent.txt", "--model", "m"], "trace absent.txt: cannot be read"),
         (["load", "--url", "http://127.0.0.1:9", "--requests", "1", "--prompts", "absent.txt"], "absent.txt"),
         (["reproduce", "threshold-collapse", "--repeats", "0"], "--repeats"),

@@ -56,6 +56,19 @@ def test_a_list_of_rates_is_the_swept_axis(rates: str, base: float, multiples: t
     assert (load.rate_per_s, load.concurrency) == (base, multiples)
 
 
+@pytest.mark.parametrize(
+    "load",
+    [
+        OPEN_5S,
+        FIVE_S,
+        BURSTS + "at_s = 1\nrequests = 2",
+        'mode = "burst"\nrequests_per_stream = 2\nconcurrency = [4]',
+    ],
+)
+def test_workers_go_with_every_mode(load: str) -> None:
+    assert read(f"workers = 3\n{load}").workers == 3
+
+
 def test_a_trace_needs_no_length() -> None:
     load = read(OPEN + 'arrivals = "trace"\ntrace = "due.txt"')
     assert (load.trace, load.concurrency, load.duration_s) == ("due.txt", (1,), None)
