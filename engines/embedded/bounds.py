@@ -29,6 +29,38 @@ _POSITIVE = {
     "host.slack_margin",
     "acceptance.drift_tokens",
 }
+# (end of a constant's path, least, most), the first that fits counts: wider than anything that was measured,
+# and so narrow that no time, count or logit made of them leaves its type.
+_RANGES: tuple[tuple[str, float, float], ...] = (
+    ("level_sd", 0, 3),
+    ("jitter_sd", 0, 3),
+    ("slack_level", 1e-3, 1e3),
+    ("slack_swing", 0, 1),
+    ("slack_margin", 1e-3, 1e3),
+    ("level_time_s", 1e-6, 1e6),
+    ("bandwidth_roof_bytes_per_s", 1, 1e18),
+    ("bandwidth_bytes_per_s", 1, 1e18),
+    ("flops_roof_per_s", 1, 1e24),
+    ("flops_per_s", 1, 1e24),
+    ("roofline_sharpness", 0, 1e3),
+    ("matmul_weight_factor", 1e-3, 1),
+    ("acceptance.spread", 0, 5),
+    ("acceptance.drift", 0, 5),
+    ("acceptance.batch_slope", -5, 5),
+    ("confidence.slope", -5, 5),
+    ("confidence.bias", -40, 40),
+    ("confidence.noise", 0, 5),
+    ("k_max", 1, 1000),
+    ("max_num_seqs", 0, 100_000),
+    ("_bytes", 0, 1e15),
+    ("bytes_per_token", 0, 1e12),
+    ("flops_per_token", 0, 1e18),
+    ("_s", 0, 1e3),
+    ("", 0, 1e9),  # counts: tokens, blocks, experts
+)
+_MOST_CAPTURED = 1_000_000  # tokens of a graph
+_MOST_LOGIT = 40.0  # beyond it acceptance is 0 or 1 in floats
+_MOST_COURSE_S = 1e9
 
 
 def check_profile(profile: EngineProfile) -> None:
@@ -38,12 +70,21 @@ def check_profile(profile: EngineProfile) -> None:
             raise ProfileError(f"{path} = {value:g}: negative; write a number >= 0")
         if value == 0 and path in _POSITIVE:
             raise ProfileError(f"{path} = 0: must be above 0; write a positive number")
+        _check_range(path, value)
     _check_hardware(profile.hardware)
     for where, forward in (("target", profile.target), ("drafter.forward", profile.drafter.forward)):
         _check_forward(forward, where)
     _check_scheduler(profile.scheduler)
     _check_acceptance(profile.acceptance, profile.k_max)
     _check_penalties(profile.penalties, profile.k_max)
+
+
+def _check_range(path: str, value: float) -> None:
+    least, most = next(ends[1:] for ends in _RANGES if path.endswith(ends[0]))
+    if value < least:
+        raise ProfileError(f"{path} = {value:g}: must be at least {least:g}")
+    if value > most:
+        raise ProfileError(f"{path} = {value:g}: must be at most {most:g}")
 
 
 def _numbers(spec: object, prefix: str) -> Iterator[tuple[str, float]]:
@@ -66,8 +107,6 @@ def _check_hardware(hardware: HardwareSpec) -> None:
         raise ProfileError(
             f"hardware.roofline_sharpness = {hardware.roofline_sharpness:g}: must be >= 1; 1 = no overlap"
         )
-    if hardware.matmul_weight_factor > 1:
-        raise ProfileError(f"hardware.matmul_weight_factor = {hardware.matmul_weight_factor:g}: must be <= 1")
 
 
 def _check_forward(forward: ForwardSpec, where: str) -> None:
@@ -117,6 +156,8 @@ def _check_course(course: tuple[tuple[float, float], ...]) -> None:
         raise ProfileError(f"{where}: points of [seconds, logit]; write [[0, 0.0], [60, -1.5]]")
     if any(later[0] <= earlier[0] for earlier, later in pairwise(course)):
         raise ProfileError(f"{where}: its seconds must ascend; sort them, without repeats")
+    if any(abs(at_s) > _MOST_COURSE_S or abs(logit) > _MOST_LOGIT for at_s, logit in course):
+        raise ProfileError(f"{where}: at most {_MOST_COURSE_S:g} s and {_MOST_LOGIT:g} logits; lower them")
 
 
 def _check_penalties(penalties: PenaltySpec, k_max: int) -> None:
@@ -129,6 +170,9 @@ def _check_penalties(penalties: PenaltySpec, k_max: int) -> None:
         raise ProfileError(
             f"penalties.full_holes = {list(penalties.full_holes)}: tokens of a step, from 1 up"
         )
+    for name, found in (("capture_sizes", sizes), ("full_holes", penalties.full_holes)):
+        if found and max(found) > _MOST_CAPTURED:
+            raise ProfileError(f"penalties.{name}: {max(found)} tokens; must be at most {_MOST_CAPTURED}")
     if penalties.drafter_starvation > 1:
         raise ProfileError(
             f"penalties.drafter_starvation = {penalties.drafter_starvation:g}: a factor in 0..1; 1 = none"

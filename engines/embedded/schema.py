@@ -72,6 +72,8 @@ def _scalar(hint: type, value: object, where: str) -> object:
         if not isinstance(value, str) or value not in list(hint):
             raise ProfileError(f"{where} = {value!r}: not one of {', '.join(hint)}")
         return hint(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ProfileError(f"{where}: a whole number beyond 64 bits; write a smaller one")
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         if not math.isfinite(value):
             raise ProfileError(f"{where} = {value}: not a finite number; write a number")
