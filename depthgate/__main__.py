@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from depthgate.exits import USAGE, UsageError
+from depthgate.exits import SOFTWARE, USAGE, UsageError
 from depthgate.interrupts import sigterm_interrupts
+from depthgate.usage import OneLineParser
 
 VERBS = {
     "list": "depthgate.verbs.listing",
@@ -29,14 +31,21 @@ VERBS = {
     "fit": "depthgate.verbs.fit",
     "doctor": "depthgate.verbs.doctor",
 }
+EXIT_CODES = """exit codes: 0 kept (or reproduced), 1 broken (or not reproduced), 2 usage, 3 inconclusive,
+4 invalid, 70 a fault of depthgate itself, 130 interrupted"""
 INTERRUPTED = 130
 MACHINE_AT_FAULT = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb. Exit codes: 0 kept, 1 broken, 2 usage, 3 inconclusive, 4 invalid, 130 interrupted."""
-    args = _parser().parse_args(argv)
+    """Run one verb. Exit codes: 0 kept, 1 broken, 2 usage, 3 inconclusive, 4 invalid, 70 a fault of
+
+    depthgate itself (with its traceback), 130 interrupted. SystemExit for --help and what the parser refuses.
+    """
     try:
+        args, unknown = _parser().parse_known_args(argv)
+        if unknown:
+            args.verb_error(f"unrecognized arguments: {' '.join(unknown)}")
         with sigterm_interrupts():
             return int(args.verb_main(args))
     except KeyboardInterrupt:
@@ -48,16 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         code = _exit_code(error)
         if code is None:
-            raise
+            traceback.print_exc()
+            print("depthgate: its own fault, no ruling; please report these lines", file=sys.stderr)
+            return SOFTWARE
         print(f"depthgate: error: {_one_line(error)}", file=sys.stderr)
         return code
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="depthgate",
         description="Benchmarks and regression reproducers for speculative-depth governors.",
-        epilog="example: depthgate reproduce threshold-collapse",
+        epilog=f"example: depthgate reproduce threshold-collapse\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -66,9 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: ModuleType
-) -> None:
+def _add_verb(verbs: argparse._SubParsersAction[OneLineParser], name: str, module: ModuleType) -> None:
     parser = verbs.add_parser(
         name,
         help=module.SUMMARY,
@@ -77,7 +86,7 @@ def _add_verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.configure(parser)
-    parser.set_defaults(verb_main=module.main)
+    parser.set_defaults(verb_main=module.main, verb_error=parser.error)
 
 
 def _exit_code(error: Exception) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 USAGE = 2
+SOFTWARE = 70  # EX_SOFTWARE of sysexits.h: a fault of depthgate itself, never to be taken for a ruling
 
 
 class UsageError(Exception):

@@ -38,7 +38,10 @@ def refusal(*arguments: str | Path) -> str:
     """The one line of a usage error, asked for in this process: exit code 2, one line, no traceback."""
     said = StringIO()
     with redirect_stderr(said), redirect_stdout(StringIO()):
-        code = main([str(argument) for argument in arguments])
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as refused:  # what the parser says
+            code = int(refused.code or 0)
     assert code == 2, said.getvalue()
     lines = [line for line in said.getvalue().splitlines() if line.strip()]
     assert len(lines) == 1, said.getvalue()
