@@ -5,6 +5,7 @@ kept: the whole interval is inside the bound. broken: all of it is outside. Else
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -124,18 +125,17 @@ def _rule(
         if reason is not None:
             return Ruling.INVALID, None, f"baseline {baseline}: {reason}"
     value = evidence.value(bound, arm, concurrency)
-    doubt = _doubt(bound, arm, concurrency, evidence)
+    doubt = next(_doubts(bound, value, (arm, concurrency), evidence), "")
     if value is None:
         return Ruling.INCONCLUSIVE, None, doubt or _unknown(bound, evidence.results[arm, concurrency])
     return (Ruling.INCONCLUSIVE, value, doubt) if doubt else (bound.ruling(value), value, "")
 
 
-def _doubt(bound: Bound, arm: str, concurrency: int, evidence: Evidence) -> str:
+def _doubts(
+    bound: Bound, value: Interval | None, cell: tuple[str, int], evidence: Evidence
+) -> Iterator[str]:
     """Why a percentile does not stand for its requests: too few samples, or too many that never finished."""
-    return next(iter(_doubts(bound, arm, concurrency, evidence)), "")
-
-
-def _doubts(bound: Bound, arm: str, concurrency: int, evidence: Evidence) -> Iterator[str]:
+    arm, concurrency = cell
     level = next((level for name, level in PERCENTILES.items() if f"_{name}_" in bound.metric), None)
     if level is None:
         return
@@ -144,8 +144,14 @@ def _doubts(bound: Bound, arm: str, concurrency: int, evidence: Evidence) -> Ite
         samples, needed = result.samples.get(bound.metric, 0), samples_needed(bound.metric)
         if 0 < samples < needed:
             yield f"{name} has {samples} samples, {needed} are needed"
-        if 1 - result.done_share > 1 - level:
-            yield f"{1 - result.done_share:.0%} of {name}'s requests were not done: the percentile is open"
+        not_done = f"{100 * (1 - result.done_share):.3g}% of {name}'s requests were not done"
+        stretch = result.stretches.get(bound.metric, 1.0)
+        if 1 - result.done_share > 1 - level or math.isinf(stretch):
+            yield f"{not_done}: the percentile is open"
+        elif value is not None and bound.ruling(value) is not bound.ruling(
+            value.times(stretch if name == arm else 1 / stretch)
+        ):
+            yield f"{not_done}: counted as never ended they move the percentile across the bound"
 
 
 def _unknown(bound: Bound, result: CellResult) -> str:

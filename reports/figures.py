@@ -36,12 +36,14 @@ SAMPLES_NEEDED = {"p50": 2, "p95": 100, "p99": 500}
 class CellResult:
     """Figures of one cell with what the budgets need beside them.
 
-    `samples`: metric -> how many values it was taken from; `done_share`: of all that the server could answer.
+    `samples`: metric -> how many values it was taken from; `stretches`: metric -> Statistic.stretch;
+    `done_share`: of all that the server could answer.
     """
 
     figures: CellFigures
     switches: SwitchCount | None
     samples: Mapping[str, int]
+    stretches: Mapping[str, float]
     done_share: float
 
 
@@ -75,8 +77,9 @@ def cell_result(measured_cell: Measured, baseline: Measured | None, suite: Suite
         by_repeat=values_by_repeat(pool, suite.load.mode),
     )
     samples = {name: statistic.samples for name, statistic in own.items()}
-    done = counts.get(Outcome.DONE, 0)
-    return CellResult(figures, switches, samples, done / answered(counts) if answered(counts) else 0.0)
+    stretches = {name: statistic.stretch for name, statistic in own.items()}
+    done_share = counts.get(Outcome.DONE, 0) / answered(counts) if answered(counts) else 0.0
+    return CellResult(figures, switches, samples, stretches, done_share)
 
 
 def _intervals(

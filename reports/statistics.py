@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from loadgen.records import Outcome
 from reports.amplification import verified_and_emitted
 from reports.interval import DRAWS, bootstrap_interval, unit_draws
 from reports.judgement import Interval
-from reports.metrics import LATENCIES
+from reports.metrics import LATENCIES, answered, outcome_counts
 from reports.run_folder import CellData
 from reports.samples import FloatArray, IntArray, Samples, percentiles, pooled, resampled_percentiles
 from reports.step_series import StepSeries
@@ -22,12 +24,17 @@ GROUPS = 30  # of a lone repeat's requests, in their order: neighbours share the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistic:
-    """`drawn` float64 (DRAWS,): the value in each draw, from `n_units` units, of `samples` values."""
+    """`drawn` float64 (DRAWS,): the value in each draw, from `n_units` units, of `samples` values.
+
+    `stretch`: what the point is to be multiplied by when requests that were not done count as never ended;
+    inf when the percentile is among them.
+    """
 
     point: float
     drawn: FloatArray
     n_units: int
     samples: int
+    stretch: float = 1.0
 
     def interval(self, confidence: float) -> Interval | None:
         """None when one unit shows no spread."""
@@ -93,10 +100,27 @@ def _latency(family: str, whole: Samples | None, pool: Pool, seed: int) -> dict[
     levels = list(PERCENTILES.values())
     points = percentiles(whole, levels)
     drawn = resampled_percentiles(whole, weights, levels)
+    stretches = _stretches(whole, levels, points, pool)
     return {
-        f"{family}_{name}_s": Statistic(float(points[column]), drawn[:, column], whole.n_units, whole.total)
+        f"{family}_{name}_s": Statistic(
+            float(points[column]), drawn[:, column], whole.n_units, whole.total, stretches[column]
+        )
         for column, name in enumerate(PERCENTILES)
     }
+
+
+def _stretches(of: Samples, levels: Sequence[float], points: FloatArray, pool: Pool) -> list[float]:
+    """Statistic.stretch of each level: with a share s done, percentile p of all is p / s of the done."""
+    counts = outcome_counts(cell.requests for cell in pool.repeats.values())
+    done, all_of_them = counts.get(Outcome.DONE, 0), answered(counts)
+    if done == all_of_them:
+        return [1.0] * len(levels)
+    open_levels = [level * all_of_them / done if done else math.inf for level in levels]
+    known = percentiles(of, [min(level, 1.0) for level in open_levels])
+    return [
+        float(value / point) if level <= 1.0 and point > 0 else math.inf
+        for level, value, point in zip(open_levels, known, points, strict=True)
+    ]
 
 
 def _grouped(of: Samples | None) -> Samples | None:

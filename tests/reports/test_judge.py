@@ -219,9 +219,24 @@ def test_refusing_requests_does_not_keep_a_latency_budget(tmp_path: Path) -> Non
         write_lines(run / f"requests/fast.c3.r{repeat}.jsonl", kept + refused)
     judgement = _judged(run)
     assert judgement.verdicts[0].ruling is Ruling.INCONCLUSIVE
-    assert "67% of fast's requests were not done" in judgement.verdicts[0].sentence
+    assert "66.7% of fast's requests were not done" in judgement.verdicts[0].sentence
     fast = next(cell for cell in judgement.cells if cell.arm == "fast")
     assert fast.points["refusal_rate"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("bound_s", "ruling"), [(5.0, Ruling.INCONCLUSIVE), (6.0, Ruling.KEPT)])
+def test_a_few_failures_are_counted_as_never_ended(tmp_path: Path, bound_s: float, ruling: Ruling) -> None:
+    """Ten requests, of which 1, 2 .. 8 s and two failures: a median of 4.5 s, of all ten one of 5.4 s."""
+    of = suite(budgets=(Budget("e2e_p50_s", max_value=bound_s),), points=(10,))
+    run = write_run(tmp_path / "run", of, FAST)
+    for repeat in range(3):
+        done = [burst("fast", 1, repeat, float(seconds))[0] for seconds in range(1, 9)]
+        lost = [failure(Outcome.FAILED, arm="fast", concurrency=10, repeat=repeat) for _ in range(2)]
+        records = [replace(record, concurrency=10, request=str(n)) for n, record in enumerate(done + lost)]
+        write_lines(run / f"requests/fast.c10.r{repeat}.jsonl", records)
+    verdict = _judged(run).verdicts[0]
+    assert verdict.ruling is ruling
+    assert ("counted as never ended" in verdict.sentence) is (ruling is Ruling.INCONCLUSIVE)
 
 
 def test_one_repeat_of_one_burst_shows_no_spread(tmp_path: Path) -> None:
