@@ -21,7 +21,8 @@ from loadgen.swarm.http import StreamClient
 from loadgen.traffic import Prompt
 
 PROMPT = Prompt("hi", "chat", 8, ignore_eos=False, seed=1)
-SETTINGS = ClientSettings(timeout_s=0.5)
+SETTINGS = ClientSettings(timeout_s=60.0)
+HASTY = ClientSettings(timeout_s=0.5)  # for what hangs
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 CHUNK = b'data: {"choices":[{"delta":{"content":"a"}}],"usage":{"completion_tokens":1}}\n\n'
 DONE = b"data: [DONE]\n\n"
@@ -86,8 +87,8 @@ def _answer(connection: socket.socket, script: Script) -> None:
     connection.close()
 
 
-def by_gevent(url: str) -> Exchange:
-    client = StreamClient(url, "m", SETTINGS, time.monotonic)
+def by_gevent(url: str, settings: ClientSettings) -> Exchange:
+    client = StreamClient(url, "m", settings, time.monotonic)
     try:
         exchange, cancelled = client.send(PROMPT, time.monotonic())
     finally:
@@ -96,10 +97,10 @@ def by_gevent(url: str) -> Exchange:
     return exchange
 
 
-def by_asyncio(url: str) -> Exchange:
+def by_asyncio(url: str, settings: ClientSettings) -> Exchange:
     async def send() -> Exchange:
         endpoint = Endpoint(url, "m", "scripted", is_model=False)
-        async with Client(endpoint, SETTINGS, time.monotonic) as client:
+        async with Client(endpoint, settings, time.monotonic) as client:
             return await client.send(PROMPT)
 
     return run_loop(send)
@@ -123,9 +124,10 @@ def said(exchange: Exchange) -> tuple[object, ...]:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_both_clients_say_the_same(name: str) -> None:
     script, outcome = SCRIPTS[name]
+    settings = HASTY if HANG in script else SETTINGS
     with serving(script) as url:
-        mine = by_gevent(url)
-        assert said(mine) == said(by_asyncio(url))
+        mine = by_gevent(url, settings)
+        assert said(mine) == said(by_asyncio(url, settings))
     assert said(mine)[0] is outcome
     assert mine.sent_s is not None
     assert mine.due_s <= mine.sent_s
@@ -141,8 +143,8 @@ def test_both_clients_say_the_same(name: str) -> None:
     ],
 )
 def test_both_say_who_cannot_be_reached(url: str, words: str) -> None:
-    mine = by_gevent(url)
-    for exchange in (mine, by_asyncio(url)):
+    mine = by_gevent(url, SETTINGS)
+    for exchange in (mine, by_asyncio(url, SETTINGS)):
         assert exchange.ending.text.startswith(words)
         assert said(exchange)[0] is Outcome.FAILED
     assert mine.sent_s is None
