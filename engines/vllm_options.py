@@ -37,7 +37,7 @@ class VllmOptions:
     python           interpreter of vLLM's environment; default: DEPTHGATE_VLLM_PYTHON, else .venv-vllm
     model, drafter   folders or hub names; a drafter is needed by every arm but no speculation
     method, k_max    of the speculative config; `speculative` holds whatever else belongs into it
-    governor_profile JSON file of a governors.profile, for policies with a cost model
+    governor_profile JSON or TOML file of a governors.profile, for policies with a cost model
     max_num_seqs     what the server runs at once; an armed schedule has to fit in it
     share_armed      arms with a constant K run on the server with an armed schedule too. On a GPU arming
                      costs (FULL graphs become PIECEWISE on runner V1), so by default they get their own
@@ -140,7 +140,7 @@ def _model(field_name: str, name: str) -> str:
 def _file(field_name: str, name: str) -> Path:
     path = located(name)
     if not path.is_file():
-        raise EngineError(f"{field_name} {name!r}: no such file; make one with depthgate profile")
+        raise EngineError(f"{field_name} {name!r}: no such file; make one with depthgate profile or fit")
     return path
 
 
