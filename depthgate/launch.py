@@ -66,8 +66,6 @@ class Overrides:
         if self.url or self.arm_urls:
             suite = on_urls(suite, self.url, self.arm_urls)
         if self.repeats is not None:
-            if self.repeats < 1:
-                raise UsageError(f"--repeats {self.repeats}: must be 1 or more; 2 or more give an interval")
             suite = replace(suite, repeats=self.repeats)
         return suite if self.max_tokens is None else with_short_answers(suite, self.max_tokens)
 

@@ -6,6 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from depthgate.exits import UsageError
+from depthgate.options import whole
+from suites.limits import MOST_WORKERS
 
 if TYPE_CHECKING:
     from depthgate.load_drivers import LoadChoice
@@ -18,18 +20,31 @@ def add_load_flags(parser: argparse.ArgumentParser) -> None:
     """As `depthgate run` has them; docs/locust.md."""
     group = parser.add_argument_group("load", "one process sends all requests, or locust's (docs/locust.md)")
     group.add_argument("--load", choices=("asyncio", "locust"), help="default: asyncio, this process")
-    group.add_argument("--workers", type=int, metavar="N", help="locust processes here; default: 1")
     group.add_argument(
-        "--expect-workers", type=int, metavar="N", help="wait for locust workers of other machines instead"
+        "--workers", type=whole(1, MOST_WORKERS), metavar="N", help="locust processes here; default: 1"
+    )
+    group.add_argument(
+        "--expect-workers",
+        type=whole(1, MOST_WORKERS),
+        metavar="N",
+        help="wait for locust workers of other machines instead",
     )
     group.add_argument(
         "--bind", metavar="HOST", help="where workers and the web page come to; default: 127.0.0.1"
     )
     group.add_argument(
-        "--master-port", type=int, metavar="PORT", help="for workers of other machines; default: 5557"
+        "--master-port",
+        type=whole(1, 65_535),
+        metavar="PORT",
+        help="for workers of other machines; default: 5557",
     )
     group.add_argument(
-        "--web", type=int, nargs="?", const=WEB_PORT, metavar="PORT", help="locust's page; default: 8089"
+        "--web",
+        type=whole(1, 65_535),
+        nargs="?",
+        const=WEB_PORT,
+        metavar="PORT",
+        help="locust's page; default: 8089",
     )
 
 
@@ -47,10 +62,6 @@ def load_choice(args: argparse.Namespace) -> LoadChoice:
         raise UsageError("--load locust: sends over HTTP, which has no virtual clock; drop --clock virtual")
     if args.workers is not None and args.expect_workers is not None:
         raise UsageError("--workers and --expect-workers: workers are started here or awaited; drop one")
-    for name in ("workers", "expect_workers"):
-        count = getattr(args, name)
-        if count is not None and count < 1:
-            raise UsageError(f"--{name.replace('_', '-')} {count}: must be 1 or more")
     bind = args.bind or "127.0.0.1"
     fleet = FleetSettings(args.workers or 1, args.expect_workers, bind, args.master_port, args.web)
     return LoadChoice("locust", fleet)

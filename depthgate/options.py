@@ -1,12 +1,44 @@
-"""Flag values that are more than words: JSON objects, NAME=URL pairs."""
+"""Flag values that are more than words: JSON objects, NAME=URL pairs, numbers with their range."""
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from depthgate.exits import UsageError
+from suites.fields import shown
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """The `type` of a flag that takes a whole number from `least` to `most`."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{shown(text)} must be a whole number from {least} to {most}")
+        return value
+
+    return read
+
+
+def positive(most: float) -> Callable[[str], float]:
+    """The `type` of a flag that takes a number above 0 and at most `most`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value <= most:
+            raise argparse.ArgumentTypeError(f"{shown(text)} must be a number above 0 and at most {most:.0f}")
+        return value
+
+    return read
 
 
 def json_object(flag: str, text: str) -> dict[str, object]:

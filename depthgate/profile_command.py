@@ -38,8 +38,6 @@ def plan_of(args: argparse.Namespace, words: int) -> ProfilingPlan:
     """UsageError names the flag."""
     if args.steps < LEAST_STEPS:
         raise UsageError(f"--steps {args.steps}: a median needs {LEAST_STEPS} or more")
-    if args.rounds < 1:
-        raise UsageError(f"--rounds {args.rounds}: must be 1 or more")
     depths = numbers("--depths", args.depths, 0)
     choice = engine_choice(args.engine)
     if choice.url:

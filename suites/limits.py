@@ -8,6 +8,9 @@ MOST_STREAMS = 100_000
 MOST_REQUESTS_PER_STREAM = 1_000_000
 MOST_ARRIVALS = 1_000_000
 MOST_WORKERS = 256
+MOST_REPEATS = 1_000
+MOST_CONFIDENCE = 0.999  # each tail then holds one of the 2000 draws of the bootstrap (reports/interval.py)
+MOST_SEED = 2**63 - 1  # 64 bits, as every other whole number of a suite
 MOST_PER_S = 1e6  # requests a second
 LONGEST_S = 1e6  # eleven days
 

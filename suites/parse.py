@@ -7,16 +7,14 @@ import tomllib
 from pathlib import Path
 
 from suites.fields import Fields, check_unique, nearest, read_name
-from suites.limits import MOST_STREAMS
+from suites.limits import MOST_CONFIDENCE, MOST_REPEATS, MOST_SEED
 from suites.loads import check_classes, read_load
 from suites.locate import find_suite
 from suites.measures import MEASURES
 from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError
 from suites.traffic import check_conversations, read_traffic
 
-__all__ = ["MOST_STREAMS", "load_suite", "parse_suite"]
-
-MOST_REPEATS = 1_000  # beyond it nothing ends: a slip of the finger, not an experiment
+__all__ = ["load_suite", "parse_suite"]
 
 
 def load_suite(path_or_name: str | Path) -> Suite:
@@ -42,10 +40,15 @@ def parse_suite(table: object, source: str) -> Suite:
         load=read_load(Fields(_required(top, "load"), source, "load")),
         arms=_arms(top),
         budgets=tuple(_budget(item) for item in top.tables("budgets")),
-        seed=top.integer("seed", minimum=0, default=0),
+        seed=top.integer("seed", minimum=0, default=0, maximum=MOST_SEED),
         repeats=top.integer("repeats", minimum=1, default=3, maximum=MOST_REPEATS),
         drafter_class=top.text_or_none("drafter_class"),
-        confidence=top.number("confidence", lambda x: 0.5 <= x < 1, "must be in [0.5, 1), say 0.95", 0.95),
+        confidence=top.number(
+            "confidence",
+            lambda x: 0.5 <= x <= MOST_CONFIDENCE,
+            f"must be in 0.5 to {MOST_CONFIDENCE}, say 0.95; the bootstrap's draws show no further tail",
+            0.95,
+        ),
     )
     top.close()
     _check_budget_arms(suite, source)

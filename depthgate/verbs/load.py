@@ -7,6 +7,17 @@ import json
 import sys
 from pathlib import Path
 
+from depthgate.options import positive, whole
+from suites.limits import (
+    LONGEST_S,
+    MOST_ARRIVALS,
+    MOST_PER_S,
+    MOST_SEED,
+    MOST_STREAMS,
+    MOST_WORKERS,
+)
+from suites.traffic import MOST_TOKENS
+
 SUMMARY = "drive load against a server and print latencies and throughput"
 EXAMPLE = """  depthgate load --url http://127.0.0.1:8000 --concurrency 16 --requests 128 --max-tokens 128
   depthgate load --url http://127.0.0.1:8000 --rate 4 --arrivals gamma --cv 2 --requests 200
@@ -19,18 +30,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", required=True, help="the server, with or without /v1")
     parser.add_argument("--route", choices=("chat", "completions"), default="chat", help="default: chat")
     parser.add_argument("--model", help="default: the only model that the server lists")
-    parser.add_argument("--concurrency", type=int, default=1, metavar="C", help="streams at once; default: 1")
     parser.add_argument(
-        "--requests", type=int, required=True, metavar="N", help="requests in all, over the streams"
+        "--concurrency", type=whole(1, MOST_STREAMS), metavar="C", help="streams at once; default: 1"
     )
-    parser.add_argument("--max-tokens", type=int, default=128, metavar="T", help="default: 128")
+    parser.add_argument(
+        "--requests",
+        type=whole(1, MOST_ARRIVALS),
+        required=True,
+        metavar="N",
+        help="requests in all, over the streams",
+    )
+    parser.add_argument(
+        "--max-tokens", type=whole(1, MOST_TOKENS), default=128, metavar="T", help="default: 128"
+    )
     parser.add_argument("--ignore-eos", action="store_true", help="ask the server for exactly --max-tokens")
     _add_pace(parser)
     parser.add_argument(
         "--prompts", type=Path, metavar="FILE", help="JSONL, CSV, parquet, or a text file: a prompt a line"
     )
     parser.add_argument(
-        "--timeout", type=float, default=300.0, metavar="S", help="per request; default: 300 s"
+        "--timeout", type=positive(LONGEST_S), default=300.0, metavar="S", help="per request; default: 300 s"
     )
     parser.add_argument("--no-usage", action="store_true", help="for a server that refuses stream_options")
     parser.add_argument(
@@ -43,9 +62,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tokenizer", metavar="T", help="count answers again: a tokenizer.json, its folder, or a hub id"
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that send; default: as many as it takes"
+        "--workers",
+        type=whole(1, MOST_WORKERS),
+        metavar="N",
+        help="processes that send; default: as many as it takes",
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=whole(0, MOST_SEED), default=0)
     parser.add_argument(
         "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"
     )
@@ -54,19 +76,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_pace(parser: argparse.ArgumentParser) -> None:
     open_loop = parser.add_argument_group("open loop", "requests come whether or not others ended")
-    open_loop.add_argument("--rate", type=float, metavar="R", help="requests a second, in place of streams")
+    open_loop.add_argument(
+        "--rate", type=positive(MOST_PER_S), metavar="R", help="requests a second, in place of streams"
+    )
     open_loop.add_argument(
         "--arrivals", choices=("poisson", "gamma", "constant"), default="poisson", help="default: poisson"
     )
-    open_loop.add_argument("--cv", type=float, help="of gamma gaps: sd / mean (burstiness is 1 / cv^2)")
+    open_loop.add_argument(
+        "--cv", type=positive(100), help="of gamma gaps: sd / mean (burstiness is 1 / cv^2)"
+    )
     open_loop.add_argument(
         "--trace", metavar="FILE", help="due times from a file: a second a line, or JSONL; at most --requests"
     )
-    open_loop.add_argument("--max-in-flight", type=int, metavar="M", help="more than that wait here")
+    open_loop.add_argument(
+        "--max-in-flight", type=whole(1, MOST_STREAMS), metavar="M", help="more than that wait here"
+    )
     closed = parser.add_argument_group("closed loop", "streams that pause")
-    closed.add_argument("--think", type=float, metavar="S", help="mean pause before each further request")
+    closed.add_argument(
+        "--think", type=positive(LONGEST_S), metavar="S", help="mean pause before each further request"
+    )
     closed.add_argument("--think-kind", choices=("fixed", "exponential"), help="default: fixed")
-    closed.add_argument("--stagger", type=float, metavar="S", help="first requests spread over so long")
+    closed.add_argument(
+        "--stagger", type=positive(LONGEST_S), metavar="S", help="first requests spread over so long"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

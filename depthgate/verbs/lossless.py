@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from depthgate.options import whole
+
+MOST_PROMPTS = 10_000
 SUMMARY = "the correctness gate: greedy answers of every arm against no speculation"
 EXAMPLE = """  depthgate lossless vllm-cpu-smoke
   depthgate lossless threshold-collapse --engine vllm --prompts 8 --json
@@ -14,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
     parser.add_argument("suite", type=str, help="whose engine, arms and traffic are taken")
     parser.add_argument("--engine", help="another engine: vllm, vllm:SUITE, vllm:{JSON} or a URL")
-    parser.add_argument("--prompts", type=int, default=4, metavar="N", help="default: 4")
+    parser.add_argument("--prompts", type=whole(1, MOST_PROMPTS), default=4, metavar="N", help="default: 4")
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
@@ -23,15 +26,12 @@ def main(args: argparse.Namespace) -> int:
     import json
 
     from depthgate.engine_choice import engine_choice
-    from depthgate.exits import UsageError
     from depthgate.launch import Overrides, check_arms
     from depthgate.loop import run_loop
     from depthgate.lossless import check_lossless
     from suites.locate import find_suite
     from suites.parse import load_suite
 
-    if args.prompts < 1:
-        raise UsageError(f"--prompts {args.prompts}: must be 1 or more")
     choice = engine_choice(args.engine)
     suite = Overrides(url=choice.url, started=choice.started).apply(load_suite(find_suite(args.suite)))
     check_arms(suite, "wall")

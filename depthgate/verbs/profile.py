@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from depthgate.options import whole
+
+MOST_STEPS, MOST_ROUNDS = 10_000, 1_000
+
 SUMMARY = "measure what a step costs at every K and batch, and write a profile for cost-model governors"
 EXAMPLE = """  depthgate profile --engine vllm --depths 0,2,4 --batches 1,4,8 --out tiny.json
   depthgate profile --profile h200-qwen3-4b-eagle --depths 0,1,2,3 --batches 1,8,64 --out model.json
@@ -26,8 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context", default="96", metavar="WORDS", help="words a prompt; several: a file for each"
     )
-    parser.add_argument("--steps", type=int, default=20, help="steps wanted at each point; default: 20")
-    parser.add_argument("--rounds", type=int, default=3, help="times the grid is walked; default: 3")
+    parser.add_argument(
+        "--steps", type=whole(1, MOST_STEPS), default=20, help="steps wanted at each point; default: 20"
+    )
+    parser.add_argument(
+        "--rounds", type=whole(1, MOST_ROUNDS), default=3, help="times the grid is walked; default: 3"
+    )
     parser.add_argument(
         "--captured", default="", metavar="TOKENS", help="captured graph sizes, 1,2,4,8: costs become stairs"
     )

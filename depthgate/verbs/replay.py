@@ -8,6 +8,9 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+from depthgate.options import whole
+from suites.limits import MOST_SEED
+
 SUMMARY = "replay a recorded observation trace through a governor, bit for bit"
 EXAMPLE = """  depthgate replay out/RUN/trace/schedule.r0.jsonl --governor hysteresis_schedule \\
       --options '{"schedule": [[1,4,2],[5,512,0]]}' --json"""
@@ -18,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, help="a trace, as `serve --trace` or `run --trace` writes it")
     parser.add_argument("--governor", required=True, help="a name of `depthgate list governors`")
     parser.add_argument("--options", default="{}", metavar="JSON", help="the governor's options")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=whole(0, MOST_SEED), default=0)
     parser.add_argument("--json", action="store_true", help="one decision a line")
 
 

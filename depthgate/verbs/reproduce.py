@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from depthgate.options import whole
+from suites.limits import MOST_REPEATS
+from suites.traffic import MOST_TOKENS
+
 SUMMARY = "reproduce a collapse by name: reproduced, not-reproduced, inconclusive or invalid"
 EXAMPLE = """  depthgate reproduce threshold-collapse
   depthgate reproduce --all --clock virtual
@@ -43,9 +47,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PROFILE",
         help="show this profile, in virtual time, on the same page; repeat",
     )
-    parser.add_argument("--repeats", type=int, metavar="N", help="default: as the suite says")
+    parser.add_argument("--repeats", type=whole(1, MOST_REPEATS), metavar="N", help="default: the suite's")
     parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="of an answer, at most: a smaller load for a slow machine"
+        "--max-tokens",
+        type=whole(1, MOST_TOKENS),
+        metavar="N",
+        help="of an answer, at most: a smaller load for a slow machine",
     )
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="default: out")
     parser.add_argument("--json", action="store_true", help="print one object; --all: a list")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from depthgate.options import whole
+from suites.limits import MOST_SEED
+
 SUMMARY = "serve the embedded engine (a model) over HTTP, with OpenAI's API"
 EXAMPLE = """  depthgate serve --profile h200-qwen3-4b-eagle --governor fixed --options '{"depth": 2}'
   depthgate serve --governor schedule --options '{"schedule": [[1,4,2],[5,512,0]]}'"""
@@ -26,8 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--engine-options", default="{}", metavar="JSON", help="overrides of the profile, e.g. k_max"
     )
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine alone")
-    parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 takes a free one")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--port", type=whole(0, 65_535), default=8000, help="default: 8000; 0 takes a free one"
+    )
+    parser.add_argument("--seed", type=whole(0, MOST_SEED), default=0)
     parser.add_argument("--steps", type=Path, metavar="FILE", help="append StepRecords as JSON lines")
     parser.add_argument(
         "--trace", type=Path, metavar="FILE", help="record observations, for `depthgate replay`"

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from depthgate.exits import UsageError
+from depthgate.options import whole
 
 if TYPE_CHECKING:
     from loadgen.preview import ClassPreview, Preview, Spread
@@ -23,16 +23,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Flags of the verb."""
     parser.add_argument("action", choices=("preview",), help="sends nothing")
     parser.add_argument("suite", help="a bundled name or a TOML file")
-    parser.add_argument("--requests", type=int, default=1000, metavar="N", help="looked at; default: 1000")
-    parser.add_argument("--samples", type=int, default=3, metavar="N", help="shown of a class; default: 3")
+    parser.add_argument(
+        "--requests", type=whole(1, MOST), default=1000, metavar="N", help="looked at; default: 1000"
+    )
+    parser.add_argument(
+        "--samples", type=whole(1, MOST), default=3, metavar="N", help="shown of a class; default: 3"
+    )
     parser.add_argument("--json", action="store_true", help="one object in place of the table")
 
 
 def main(args: argparse.Namespace) -> int:
     """Draws the first requests, as a run would."""
-    for flag in ("requests", "samples"):
-        if not 1 <= (value := getattr(args, flag)) <= MOST:
-            raise UsageError(f"--{flag} {value}: must be from 1 to {MOST}")
     from loadgen.preview import preview
     from suites.parse import load_suite
 

@@ -38,5 +38,7 @@ def test_the_embedded_engine_is_lossless_and_one_k_accepts_the_same(
 
 
 def test_bad_input() -> None:
-    assert "--prompts 0: must be 1 or more" in refusal("lossless", "quickstart", "--prompts", "0")
+    assert "--prompts: '0' must be a whole number from 1 to" in refusal(
+        "lossless", "quickstart", "--prompts", "0"
+    )
     assert "not known" in refusal("lossless", "quikstart")

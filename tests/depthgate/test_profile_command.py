@@ -40,7 +40,7 @@ def test_served_steps_give_the_model_s_own_costs(tmp_path: Path, capsys: pytest.
         (["--depths", "1;2"], "--depths 1;2: write whole numbers"),
         (["--batches", "0,1"], "--batches 0,1: write whole numbers of at least 1"),
         (["--steps", "3"], "--steps 3: a median needs 5 or more"),
-        (["--rounds", "0"], "--rounds 0: must be 1 or more"),
+        (["--rounds", "0"], "--rounds: '0' must be a whole number from 1 to 1000"),
         (["--engine", "http://127.0.0.1:1"], "step records are needed"),
         (["--engine", "vlm"], "--engine vlm: not known"),
         (["--profile", "nope"], "nope"),

@@ -42,4 +42,6 @@ def test_faults_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "traffic", "preview", path
     )
     assert 'did you mean "quickstart"?' in refusal("traffic", "preview", "quikstart")
-    assert "--requests 0: must be from 1 to" in refusal("traffic", "preview", "quickstart", "--requests", "0")
+    assert "--requests: '0' must be a whole number from 1 to" in refusal(
+        "traffic", "preview", "quickstart", "--requests", "0"
+    )

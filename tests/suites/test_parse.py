@@ -106,7 +106,17 @@ def test_a_good_suite_is_read_with_its_defaults() -> None:
         ('name = "gsm8k"', 'name = "gsm8k"\nweight = 0', "traffic[0].weight = 0: must be above 0"),
         ('name = "gsm8k"', 'name = "gsm8k"\nsource = "web"', 'must be "offline", "hub:ID" or "file:PATH"'),
         ('name = "gsm8k"', 'name = "gsm8k"\nignore_eos = "yes"', "must be true or false"),
-        ('name = "tiny"', 'name = "tiny"\nconfidence = 1.0', "confidence = 1.0: must be in [0.5, 1)"),
+        ('name = "tiny"', 'name = "tiny"\nconfidence = 1.0', "confidence = 1.0: must be in 0.5 to 0.999"),
+        (
+            'name = "tiny"',
+            'name = "tiny"\nconfidence = 0.9999999999999999',
+            "must be in 0.5 to 0.999, say 0.95; the bootstrap's draws show no further tail",
+        ),
+        (
+            'name = "tiny"',
+            'name = "tiny"\nseed = 99999999999999999999',
+            "must be at most 9223372036854775807",
+        ),
         ("[1, 4]", "[1, 99999999999]", "load.concurrency = [1, 99999999999]: must be at most 100000 streams"),
         ("requests_per_stream = 1", "requests_per_stream = 99999999", "must be at most 1000000"),
         ('name = "tiny"', 'name = "tiny"\nrepeats = 1000000000000', "must be at most 1000"),
