@@ -51,13 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=positive(LONGEST_S), default=300.0, metavar="S", help="per request; default: 300 s"
     )
-    parser.add_argument("--no-usage", action="store_true", help="for a server that refuses stream_options")
-    parser.add_argument(
-        "--no-continuous-usage", action="store_true", help="for a server that refuses continuous_usage_stats"
-    )
-    parser.add_argument(
-        "--body", metavar="JSON", help="fields added to each request's body: '{\"top_k\": 1}'"
-    )
+    _add_body(parser)
     parser.add_argument(
         "--tokenizer", metavar="T", help="count answers again: a tokenizer.json, its folder, or a hub id"
     )
@@ -72,6 +66,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"
     )
     parser.add_argument("--json", metavar="OUT", help="write one object there; - is stdout")
+
+
+def _add_body(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-usage", action="store_true", help="for a server that refuses stream_options")
+    parser.add_argument(
+        "--no-continuous-usage", action="store_true", help="for a server that refuses continuous_usage_stats"
+    )
+    parser.add_argument(
+        "--body", metavar="JSON", help="fields added to each request's body: '{\"top_k\": 1}'"
+    )
 
 
 def _add_pace(parser: argparse.ArgumentParser) -> None:
