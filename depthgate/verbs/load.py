@@ -53,19 +53,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_body(parser)
     parser.add_argument(
-        "--tokenizer", metavar="T", help="count answers again: a tokenizer.json, its folder, or a hub id"
-    )
-    parser.add_argument(
         "--workers",
         type=whole(1, MOST_WORKERS),
         metavar="N",
         help="processes that send; default: as many as it takes",
     )
     parser.add_argument("--seed", type=whole(0, MOST_SEED), default=0)
-    parser.add_argument(
-        "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"
-    )
-    parser.add_argument("--json", metavar="OUT", help="write one object there; - is stdout")
+    _add_outputs(parser)
 
 
 def _add_body(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +70,16 @@ def _add_body(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--body", metavar="JSON", help="fields added to each request's body: '{\"top_k\": 1}'"
     )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tokenizer", metavar="T", help="count answers again: a tokenizer.json, its folder, or a hub id"
+    )
+    parser.add_argument(
+        "--records", type=Path, metavar="FILE", help="append every request's record as JSON lines"
+    )
+    parser.add_argument("--json", metavar="OUT", help="write one object there; - is stdout")
 
 
 def _add_pace(parser: argparse.ArgumentParser) -> None:
