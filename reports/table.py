@@ -36,6 +36,7 @@ STYLES = {
 }
 # From this width on the table has E2E and acceptance too.
 WIDE = 120
+NARROWEST, USUAL = 20, 80  # narrower is no terminal but a wrong COLUMNS
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 
@@ -55,7 +56,10 @@ def _console(*, stderr: bool, quiet: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
-    return Console(stderr=stderr, quiet=quiet, highlight=False)
+    console = Console(stderr=stderr, quiet=quiet, highlight=False)
+    if console.width < NARROWEST:  # COLUMNS=0
+        console.width = USUAL
+    return console
 
 
 def print_cells(judgement: Judgement, console: Console | None = None) -> None:

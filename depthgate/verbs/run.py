@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from depthgate.load_options import OF_LOCUST, add_load_flags
@@ -65,9 +66,6 @@ def main(args: argparse.Namespace) -> int:
     from depthgate.rulings import exit_code
 
     run_dir = _resumed(args) if args.resume else _run(args)
-    if run_dir is None:
-        print(f"{args.resume}: this run is finished; depthgate judge {args.resume}")
-        return 0
     shown = report_input(run_dir)
     page = write_page([shown], run_dir / "report.html")
     if args.json:
@@ -110,8 +108,8 @@ def _run(args: argparse.Namespace) -> Path:
 SETTLED = ("clock", "engine", "arm", "profile", "exploratory", "trace", "keep_journal", "load", *OF_LOCUST)
 
 
-def _resumed(args: argparse.Namespace) -> Path | None:
-    """None when there is nothing to resume."""
+def _resumed(args: argparse.Namespace) -> Path:
+    """A run that was finished already is judged as it is: its ruling is the exit code, as any other's."""
     from depthgate.exits import UsageError
     from depthgate.resumption import resume_run
 
@@ -119,4 +117,7 @@ def _resumed(args: argparse.Namespace) -> Path | None:
         if getattr(args, name):
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag}: a run goes on with what it began with; drop {flag} or --resume")
-    return args.resume if resume_run(args.resume, args.suite, quiet=args.json) else None
+    run_dir: Path = args.resume
+    if not resume_run(run_dir, args.suite, quiet=args.json):
+        print(f"{run_dir}: this run was finished; judged as it is", file=sys.stderr)
+    return run_dir

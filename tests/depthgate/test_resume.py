@@ -48,6 +48,7 @@ options = { depth = 2 }
 metric = "tokens_per_s"
 min_ratio = 0.5
 """
+BROKEN = 1
 UNSEALED = 3  # kept, and never a pass
 # The seal says so when the checkout was committed to between a run and its resumption.
 DIFFER = {"run", "command", "commit", "started_utc", "finished_utc", "sessions", "records_sha256", "seal"}
@@ -211,11 +212,23 @@ def test_another_version_makes_the_run_exploratory(partial: Path, name: str) -> 
     assert f"resumed with another {name}" in judgement.seal
 
 
-def test_a_finished_run_says_so(whole: Path) -> None:
-    before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
+def test_a_finished_run_is_judged_as_it_is(whole: Path) -> None:
+    page = whole / "report.html"
+    before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path != page}
     done = go_on("--resume", whole)
-    assert done == Finished(0, f"{whole}: this run is finished; depthgate judge {whole}\n", "")
-    assert {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()} == before
+    assert f"{whole}: this run was finished; judged as it is\n" in done.err
+    assert done.code == depthgate("judge", whole).code
+    after = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path != page}
+    assert after == before
+
+
+def test_a_finished_run_that_is_broken_stays_broken(tmp_path: Path) -> None:
+    """A loop that resumes until 0 must not take a finished run for a kept one."""
+    suite = tmp_path / "small.toml"
+    suite.write_text(SUITE.replace("min_ratio = 0.5", "min_ratio = 50"))
+    assert depthgate("run", suite, "--clock", "virtual", "--out", tmp_path / "runs").code == BROKEN
+    (run_dir,) = (tmp_path / "runs").iterdir()
+    assert go_on("--resume", run_dir).code == BROKEN
 
 
 def test_a_second_process_is_refused(partial: Path) -> None:

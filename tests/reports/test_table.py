@@ -12,7 +12,7 @@ from rich.console import Console
 
 from reports.judgement import Judgement
 from reports.reproduction import ReproductionVerdict
-from reports.table import RunProgress, print_cells, print_verdicts, render_verdict_text
+from reports.table import RunProgress, print_cells, print_verdicts, render_verdict_text, stdout_console
 from tests.reports import fake_runs
 
 
@@ -22,6 +22,14 @@ def printed(judgement: Judgement, width: int = 80) -> str:
     print_cells(judgement, console)
     print_verdicts(judgement, console)
     return out.getvalue()
+
+
+@pytest.mark.parametrize(("columns", "width"), [("0", 80), ("1", 80), ("132", 132)])
+def test_a_console_of_no_width_has_80_columns(
+    monkeypatch: pytest.MonkeyPatch, columns: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert stdout_console().width == width
 
 
 @pytest.mark.parametrize("width", [80, 130])
