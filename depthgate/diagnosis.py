@@ -60,6 +60,10 @@ def config_of_json(given: Mapping[str, object]) -> EngineConfig:
     """
     fields = Fields(given, "--config")
     most = fields.integer("max_num_seqs", minimum=1, default=256, maximum=MOST_SEQS)
+    if fields.raw("num_speculative_tokens") is None:
+        raise fields.fault(
+            "num_speculative_tokens", "missing: the K that is asked about; write 7 or [0, 4, 7]"
+        )
     if isinstance(fields.raw("num_speculative_tokens"), list):
         chosen = _integers(fields, "num_speculative_tokens", 0, MOST_DEPTH) or ()
     else:

@@ -129,8 +129,8 @@ def _checked(name: str, options: Options, context: GovernorContext) -> GovernorE
 def _nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{hint} Known: {', '.join(names)}" if names else "; it takes none"
+    hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
+    return f"{hint}: {', '.join(names)}" if names else "; it takes none"
 
 
 def _installed() -> dict[str, list[EntryPoint]]:

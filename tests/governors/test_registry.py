@@ -71,7 +71,7 @@ def test_unknown_governor_names_the_nearest() -> None:
         GovernorError, match=r"unknown governor 'dspark_argmin'; did you mean 'dspark_argmax'\?"
     ):
         governor_entry("dspark_argmin")
-    with pytest.raises(GovernorError, match=r"unknown governor 'zzz' Known: off, fixed"):
+    with pytest.raises(GovernorError, match=r"unknown governor 'zzz'; known: off, fixed"):
         governor_entry("zzz")
 
 
