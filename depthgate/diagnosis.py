@@ -60,10 +60,6 @@ def config_of_json(given: Mapping[str, object]) -> EngineConfig:
     """
     fields = Fields(given, "--config")
     most = fields.integer("max_num_seqs", minimum=1, default=256, maximum=MOST_SEQS)
-    if fields.raw("num_speculative_tokens") is None:
-        raise fields.fault(
-            "num_speculative_tokens", "missing: the K that is asked about; write 7 or [0, 4, 7]"
-        )
     if isinstance(fields.raw("num_speculative_tokens"), list):
         chosen = _integers(fields, "num_speculative_tokens", 0, MOST_DEPTH) or ()
     else:
@@ -72,6 +68,8 @@ def config_of_json(given: Mapping[str, object]) -> EngineConfig:
     limit = fields.integer_or_none("max_cudagraph_capture_size", 1, MOST_CAPTURED)
     padding = fields.flag("padding", default=True)
     fields.close()
+    if fields.raw("num_speculative_tokens") is None:
+        raise fields.fault("num_speculative_tokens", "missing: the K in question; write 7 or [0, 4, 7]")
     return EngineConfig(
         most, tuple(sorted(set(chosen))), _captured(sizes, limit, most, max(chosen)), limit, padding
     )
