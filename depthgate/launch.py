@@ -21,6 +21,7 @@ from depthgate.plan import (
     on_urls,
     with_short_answers,
 )
+from depthgate.room import check_room
 from depthgate.run_lock import run_lock
 from loadgen.arrival_trace import read_arrival_trace
 from loadgen.traffic import TrafficMix
@@ -107,7 +108,7 @@ def plan_run(
     suite = load_suite(path)
     status = _checked_seal(path, exploratory=exploratory)
     changed = fitted(overrides.apply(suite), overrides, subject)
-    check_plan(changed, clock, trace=trace, load=load)
+    check_plan(changed, clock, trace=trace, load=load, source=str(path))
     return RunPlan(
         suite=changed,
         mix=TrafficMix(changed.traffic, changed.seed),
@@ -133,10 +134,10 @@ def _checked_seal(path: Path, *, exploratory: bool) -> SealStatus:
     return status
 
 
-def check_plan(suite: Suite, clock: str, *, trace: bool, load: LoadChoice) -> None:
+def check_plan(suite: Suite, clock: str, *, trace: bool, load: LoadChoice, source: str = "") -> None:
     """`check_arms`; the trace that arrivals come from can be read, and the ones to be kept can be."""
     load.check(suite)
-    check_arms(suite, clock)
+    check_arms(suite, clock, source)
     if suite.load.trace is not None:
         read_arrival_trace(Path(suite.load.trace))  # said now and not at the first cell
     if trace and (clock == "virtual" or suite.engine.kind != "embedded"):
@@ -169,10 +170,12 @@ def _switchable(url: str) -> bool:
     return run_loop(engine.can_switch)
 
 
-def check_arms(suite: Suite, clock: str) -> None:
-    """Builds every arm, or asks its server, so that a fault is said now and not after half of the run."""
+def check_arms(suite: Suite, clock: str, source: str = "") -> None:
+    """Builds every arm, or asks its server, so that a fault is said now and not after half of the run.
+
+    `source`: the suite's file, for what is said of it.
+    """
     from engines.contract import EngineRequest, SharedEngine
-    from engines.embedded.assembly import assemble
     from engines.openai_http import OpenAIEngine
     from engines.registry import build_engine
 
@@ -185,9 +188,26 @@ def check_arms(suite: Suite, clock: str) -> None:
     for engine, request in zip(engines, requests, strict=True):
         if isinstance(engine, OpenAIEngine):
             run_loop(partial(engine.check, request))
-    for arm in suite.arms if suite.engine.kind == "embedded" else ():
-        profile = suite.engine.profile or ""
-        assembled = assemble(profile, arm.governor, arm.options, suite.engine.options, suite.seed)
+    if suite.engine.kind == "embedded":
+        _check_embedded(suite, source or f"suite {suite.name!r}")
+
+
+def _check_embedded(suite: Suite, source: str) -> None:
+    from engines.contract import EngineError
+    from engines.embedded.assembly import assemble
+    from governors.entry import GovernorError
+    from governors.profile import ProfileError
+
+    profile = suite.engine.profile or ""
+    for index, arm in enumerate(suite.arms):
+        try:
+            assembled = assemble(profile, arm.governor, arm.options, suite.engine.options, suite.seed)
+            check_room(suite.traffic, assembled)
+        except EngineError as error:
+            place = "engine: " if isinstance(error.__cause__, ProfileError) else ""
+            if isinstance(error.__cause__, GovernorError):
+                place = f"arms[{index}].governor = {arm.governor!r}: "
+            raise EngineError(f"{source}: {place}{error}") from error
         _check_class(suite.drafter_class, profile, assembled.profile.binding.drafter_class)
 
 

@@ -15,7 +15,7 @@ from loadgen.cell import drive_cell
 from loadgen.reads import Clock
 from loadgen.records import CellKey, CellRecord, RequestRecord
 from loadgen.swarm.cell import SwarmCells, check_load
-from loadgen.swarm.fleet import FleetSettings, open_fleet
+from loadgen.swarm.fleet import FleetSettings, check_fleet, open_fleet
 from loadgen.traffic import TrafficMix
 from suites.model import Suite
 
@@ -56,9 +56,10 @@ class LoadChoice:
         return cls(str(noted["kind"]), FleetSettings(**{name: noted[name] for name in known & noted.keys()}))
 
     def check(self, suite: Suite) -> None:
-        """Raises SwarmError when this cannot drive the suite's load."""
+        """Raises SwarmError when this cannot drive the suite's load, or not from here."""
         if self.kind != OWN:
             check_load(suite.load)
+            check_fleet(self.fleet)
 
 
 OWN_LOAD = LoadChoice()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import sys
@@ -89,10 +90,7 @@ async def open_fleet(settings: FleetSettings, run_dir: Path, say: Say) -> AsyncI
 
     Logs go to `run_dir`/logs, each local worker's own records to `run_dir`/workers.
     """
-    if find_spec("locust") is None:
-        raise SwarmError("--load locust: locust is not installed here; pip install 'depthgate[bench]'")
-    for flag, port in (("--master-port", _port(settings)), ("--web", settings.web_port or 0)):
-        refuse_busy_port(flag, settings.bind, port)
+    check_fleet(settings)
     logs = run_dir / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     processes = Processes()
@@ -113,6 +111,14 @@ async def open_fleet(settings: FleetSettings, run_dir: Path, say: Say) -> AsyncI
             await processes.stop()
 
 
+def check_fleet(settings: FleetSettings) -> None:
+    """SwarmError for what can be known before a run: locust is not here, an address or a port is not ours."""
+    if find_spec("locust") is None:
+        raise SwarmError("--load locust: locust is not installed here; pip install 'depthgate[bench]'")
+    for flag, port in (("--master-port", _port(settings)), ("--web", settings.web_port or 0)):
+        refuse_busy_port(flag, settings.bind, port)
+
+
 def refuse_busy_port(flag: str, bind: str, port: int) -> None:
     """SwarmError when somebody listens there; 0 is always free."""
     with socket.socket() as probe:
@@ -120,6 +126,10 @@ def refuse_busy_port(flag: str, bind: str, port: int) -> None:
         try:
             probe.bind(("" if bind == "*" else bind, port))
         except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise SwarmError(
+                    f"--bind {bind}: no address of this machine ({error.strerror}); name one, or 0.0.0.0"
+                ) from None
             raise SwarmError(
                 f"{flag} {port} on {bind}: {error.strerror}; is another locust up? Name a free port"
             ) from None

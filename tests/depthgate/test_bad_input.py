@@ -104,6 +104,62 @@ def test_unknown_engine_flag() -> None:
     assert "--engine vlm" in refusal("reproduce", "threshold-collapse", "--engine", "vlm")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            'governor = "fixed"',
+            'governor = "nope"',
+            "arms[1].governor = 'nope': unknown governor 'nope'; known: off,",
+        ),
+        ("depth = 2", "depth = 99", "arms[1].governor = 'fixed': fixed.depth=99"),
+        ('eagle"', 'eagle"\noptions = { k_max = "2" }', "engine: option k_max = '2': not a whole number"),
+        ('eagle"', 'eagle"\noptions = { k_max = -1 }', "engine: k_max = -1: negative"),
+        (
+            'eagle"',
+            'eagle"\noptions = { host = { level_sd = 40 } }',
+            "engine: host.level_sd = 40: must be at most 3",
+        ),
+        (
+            "max_tokens = 8",
+            "max_tokens = 8\nprompt_tokens = 100000",
+            "traffic[0].prompt_tokens = 100000: requests of at least 100000 tokens, the engine holds 4096",
+        ),
+        (
+            "max_tokens = 8",
+            "max_tokens = 5000",
+            "traffic[0].max_tokens = 5000: requests of at least 5001 tokens",
+        ),
+        (
+            "max_tokens = 8",
+            "prompt_words = 9000",
+            "traffic[0].prompt_words = 9000: requests of at least 4680 tok",
+        ),
+    ],
+)
+def test_what_no_arm_can_run_is_said_with_file_and_field(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    path = suite(tmp_path, old=old, new=new)
+    assert f"depthgate: error: {path}: {said}" in run(path, tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "fits",
+    [
+        "prompt_tokens = 3924",
+        "max_tokens = 9999\nignore_eos = false",
+        'prompt_tokens = { distribution = "lognormal", mean = 3000, sd = 2000 }',
+    ],
+)
+def test_what_may_fit_is_not_refused(fits: str, tmp_path: Path) -> None:
+    from depthgate.launch import check_arms
+    from suites.parse import load_suite
+
+    check_arms(load_suite(suite(tmp_path, old="max_tokens = 8", new=fits.replace("\\n", "\n"))), "virtual")
+
+
 def test_depth_above_k_max(tmp_path: Path) -> None:
     said = run(suite(tmp_path, old="depth = 2", new="depth = 99"), tmp_path)
     assert "99" in said
@@ -265,8 +321,8 @@ def test_a_page_that_cannot_be_written_is_said_and_nothing_is_replaced(tmp_path:
     assert depthgate("run", path, "--clock", "virtual", "--out", tmp_path / "out").code == 3
     (run_dir,) = (tmp_path / "out").iterdir()
     (tmp_path / "folder").mkdir()
-    assert f"{tmp_path / 'folder'}: cannot" in refusal("report", run_dir, "--html", tmp_path / "folder")
-    assert "no/x.html: cannot" in refusal("report", run_dir, "--html", tmp_path / "no" / "x.html")
+    assert "folder: is a folder; name a file" in refusal("report", run_dir, "--html", tmp_path / "folder")
+    assert "no/x.html: no such folder" in refusal("report", run_dir, "--html", tmp_path / "no" / "x.html")
     device = tmp_path / "device"
     device.symlink_to("/dev/null")
     assert depthgate("report", run_dir, "--html", device).code == 0

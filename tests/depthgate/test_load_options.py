@@ -76,3 +76,10 @@ def test_numbers_have_their_range_said(flags: tuple[str, str], capsys: pytest.Ca
     with pytest.raises(SystemExit):
         chosen("--load", "locust", *flags)
     assert f"argument {flags[0]}: '{flags[1]}' must be a whole number from 1 to " in capsys.readouterr().err
+
+
+def test_an_address_that_is_not_this_machine_s_is_refused_before_the_run() -> None:
+    suite = load_suite(find_suite("quickstart"))
+    for bind in ("192.0.2.1", "no-such-host.invalid"):  # RFC 5737, RFC 6761
+        with pytest.raises(SwarmError, match=f"--bind {bind}: no address of this machine"):
+            LoadChoice("locust", FleetSettings(expected=1, bind=bind)).check(suite)
