@@ -1,4 +1,4 @@
-"""Request records as columns: some 85 bytes a request and 9 a chunk; a record takes two kilobytes."""
+"""Request records as columns: some 80 bytes a request and 9 a chunk; a record takes two kilobytes."""
 
 from __future__ import annotations
 
