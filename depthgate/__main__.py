@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import traceback
@@ -47,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if unknown:
             args.verb_error(f"unrecognized arguments: {' '.join(unknown)}")
         with sigterm_interrupts():
-            return int(args.verb_main(args))
+            ruling = int(args.verb_main(args))
+            sys.stdout.flush()  # what cannot be written is said here, not at the very end
+            return ruling
     except KeyboardInterrupt:
         print("depthgate: interrupted; what was recorded is kept", file=sys.stderr)
         return INTERRUPTED
@@ -102,14 +105,21 @@ def _exit_code(error: Exception) -> int | None:
     from reports.run_folder import RunFolderError
     from suites.model import SuiteError
 
-    if isinstance(error, JournalError | SwarmLost | WorkerError):
+    if isinstance(error, JournalError | SwarmLost | WorkerError) or _is_full(error):
         return MACHINE_AT_FAULT
     of_loads = (SuiteError, SwarmError, TraceError, TrafficError)
     named = (EngineError, GovernorError, ProfileError, RunFolderError, *of_loads)
     return USAGE if isinstance(error, (UsageError, OSError, *named)) else None
 
 
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and _is_full(error):
+        where = error.filename or "the output"
+        return f"{where}: cannot be written ({error.strerror}); free space, then judge what was recorded"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split())

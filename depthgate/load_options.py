@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from depthgate.exits import UsageError
-from depthgate.options import whole
+from depthgate.options import address, whole
 from suites.limits import MOST_WORKERS
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ def add_load_flags(parser: argparse.ArgumentParser) -> None:
         help="wait for locust workers of other machines instead",
     )
     group.add_argument(
-        "--bind", metavar="HOST", help="where workers and the web page come to; default: 127.0.0.1"
+        "--bind",
+        type=address,
+        metavar="HOST",
+        help="where workers and the web page come to; default: 127.0.0.1",
     )
     group.add_argument(
         "--master-port",

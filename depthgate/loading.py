@@ -21,6 +21,7 @@ from loadgen.records import CellRecord, RequestRecord
 from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
 from suites.limits import LONGEST_S
+from suites.measures import SAMPLES_NEEDED
 from suites.traffic import CLIENT_FIELDS
 
 INVALID = 4
@@ -203,11 +204,18 @@ def summed_up(
     failures = figures["failures"]
     if isinstance(failures, dict):
         lines += [f"  {count} x {' '.join(reason.split())}" for reason, count in failures.items()]
-    notes = [*(cell.notes if cell else ()), *([] if recounted is None else [recounted.note()])]
+    notes = [*(cell.notes if cell else ()), *_few(summary.completed)]
+    notes += [] if recounted is None else [recounted.note()]
     if recounted is not None:
         figures["tokenizer"] = asdict(recounted)
     lines += [f"  note: {note}" for note in notes]
     return Loaded(figures, "\n".join(lines), faults, warnings, interrupted=cell is None)
+
+
+def _few(done: int) -> list[str]:
+    """Of percentiles that this many requests do not resolve."""
+    lacking = [f"{name} needs {needed}" for name, needed in SAMPLES_NEEDED.items() if 0 < done < needed]
+    return [f"{done} requests: too few to tell a percentile ({', '.join(lacking)})"] if lacking else []
 
 
 def _pace(settings: LoadSettings) -> str:

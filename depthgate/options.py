@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
@@ -41,10 +43,19 @@ def positive(most: float) -> Callable[[str], float]:
     return read
 
 
+def address(text: str) -> str:
+    """The `type` of a flag that takes a host to listen on: an empty one would be every interface."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(
+            "an empty host listens everywhere; write 127.0.0.1, or 0.0.0.0 for that"
+        )
+    return text
+
+
 def json_object(flag: str, text: str) -> dict[str, object]:
-    """`text` as a JSON object; UsageError naming the flag otherwise."""
+    """`text` as a JSON object of numbers that are some and names that stand once; UsageError otherwise."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_once)
     except RecursionError:
         raise UsageError(f"{flag}: nested too deep; write '{{\"name\": value}}'") from None
     except ValueError as error:
@@ -52,6 +63,20 @@ def json_object(flag: str, text: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise UsageError(f"{flag} {text}: a {type(value).__name__}; write an object, '{{\"name\": value}}'")
     return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no finite number")
+    return value
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    twice = next((name for name, times in Counter(name for name, _ in pairs).items() if times > 1), None)
+    if twice is not None:
+        raise ValueError(f"{shown(twice)} stands twice")
+    return dict(pairs)
 
 
 def arm_urls(pairs: Sequence[str]) -> dict[str, str]:

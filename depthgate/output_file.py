@@ -7,11 +7,15 @@ from pathlib import Path
 
 from depthgate.exits import UsageError
 
+STDOUT = Path("-")
+
 
 def check_file(flag: str, path: Path) -> None:
     """UsageError before any work when a file cannot be made at `path`."""
     if not path.parent.is_dir():
         raise UsageError(f"{flag} {path}: no such folder; make it first")
+    if path == STDOUT:
+        raise UsageError(f"{flag} -: is not written to stdout; name a file")
     if path.is_dir():
         raise UsageError(f"{flag} {path}: is a folder; name a file in it")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

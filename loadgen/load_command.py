@@ -193,7 +193,9 @@ async def only_model(base_url: str, clock: Clock = time.perf_counter) -> str:
     async with Client(Endpoint(base_url, "", "unknown", is_model=False), ClientSettings(), clock) as client:
         text = await client.get("/v1/models")
     if text is None:
-        raise EngineError(f"{base_url}/v1/models: no answer; is the server up, and the URL right?")
+        raise EngineError(
+            f"{base_url}/v1/models: no list of models; is the server up, and the URL right? If so, give --model"
+        )
     try:
         names = [str(item["id"]) for item in orjson.loads(text)["data"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):

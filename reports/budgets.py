@@ -131,9 +131,7 @@ def _rule(
     return (Ruling.INCONCLUSIVE, value, doubt) if doubt else (bound.ruling(value), value, "")
 
 
-def _doubts(
-    bound: Bound, value: Interval | None, cell: tuple[str, int], evidence: Evidence
-) -> Iterator[str]:
+def _doubts(bound: Bound, value: Interval | None, cell: tuple[str, int], evidence: Evidence) -> Iterator[str]:
     """Why a percentile does not stand for its requests: too few samples, or too many that never finished."""
     arm, concurrency = cell
     level = next((level for name, level in PERCENTILES.items() if f"_{name}_" in bound.metric), None)

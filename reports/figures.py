@@ -25,11 +25,8 @@ from reports.starvation import starvation_note
 from reports.statistics import Pool, Statistic, statistics
 from reports.step_series import SwitchCount, switch_count, unapplied, unapplied_share
 from reports.throughput import peak_tokens_per_s, token_spans
+from suites.measures import SAMPLES_NEEDED
 from suites.model import Suite
-
-# Five values beyond a tail percentile: with one, a nominal 95 % interval covered 82 % in simulation, from
-# five on it covers as the median's does (docs/decisions/0004-rulings.md).
-SAMPLES_NEEDED = {"p50": 2, "p95": 100, "p99": 500}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class LoadSummary:
         self._chunks.flush()
         tokens, duration_s = self._output_tokens(), self._duration_s()
         return {
-            "completed": len(self._done_s),
+            "completed": self.completed,
             "failed": failed(self._counts()),
             "refused": refused(self._counts()),
             "cancelled": self._outcomes[Outcome.CANCELLED],
@@ -73,6 +73,11 @@ class LoadSummary:
             "tokens_are": str(next((s for s in WEAKEST_FIRST if self._sources[s]), TokenSource.UNKNOWN)),
             "failures": dict(self._reasons.most_common(SHOWN_REASONS)),
         }
+
+    @property
+    def completed(self) -> int:
+        """Requests that ended well so far."""
+        return len(self._done_s)
 
     def _add_done(self, record: RequestRecord, done_s: float) -> None:
         times, tokens, first_s = record.chunk_times_s, record.output_tokens, record.first_token_s

@@ -112,10 +112,12 @@ def _add_pace(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Drive, print, and exit 4 when the figures cannot be trusted, 1 when a request failed."""
     from depthgate.loading import drive
+    from depthgate.output_file import check_file
 
-    to_file = Path(args.json) if args.json and args.json != "-" else None
-    if to_file is not None:
-        to_file.open("a").close()  # said now, not after the load
+    to_file = Path(args.json) if args.json not in (None, "-") else None
+    for flag, path in (("--json", to_file), ("--records", args.records)):
+        if path is not None:
+            check_file(flag, path)
     result = drive(args)
     if args.json == "-":
         json.dump(result.figures, sys.stdout, indent=1, allow_nan=False)

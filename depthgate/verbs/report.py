@@ -24,8 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write what was asked for and say where it lies."""
+    from depthgate.output_file import check_file
     from depthgate.reporting import report_input, write_page
 
+    for flag, path in (("--html", args.html), ("--csv", args.csv), ("--junit", args.junit)):
+        if path is not None:
+            check_file(flag, path)
     inputs = [report_input(run) for run in args.runs]
     first = inputs[0].judgement
     print(write_page(inputs, args.html or args.runs[0] / "report.html"))

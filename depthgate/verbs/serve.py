@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from depthgate.options import whole
+from depthgate.options import address, whole
 from suites.limits import MOST_SEED
 
 SUMMARY = "serve the embedded engine (a model) over HTTP, with OpenAI's API"
@@ -28,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine-options", default="{}", metavar="JSON", help="overrides of the profile, e.g. k_max"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine alone")
+    parser.add_argument(
+        "--host", type=address, default="127.0.0.1", help="default: 127.0.0.1, this machine alone"
+    )
     parser.add_argument(
         "--port", type=whole(0, 65_535), default=8000, help="default: 8000; 0 takes a free one"
     )

@@ -308,7 +308,7 @@ def test_a_profile_beside_is_looked_at_before_the_run(tmp_path: Path) -> None:
 
 def test_a_json_file_that_cannot_be_written_is_said_before_the_load(tmp_path: Path) -> None:
     said = refusal("load", "--url", "http://127.0.0.1:9", "--requests", "1", "--json", tmp_path / "no" / "x")
-    assert f"{tmp_path / 'no' / 'x'}: No such file" in said
+    assert f"{tmp_path / 'no' / 'x'}: no such folder; make it first" in said
 
 
 def test_a_virtual_clock_asks_no_server() -> None:

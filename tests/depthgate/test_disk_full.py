@@ -29,6 +29,19 @@ def limited(bytes_: int, *arguments: str | Path) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=240, preexec_fn=limit)
 
 
+def test_an_output_that_cannot_be_written_is_the_machine_s_fault() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "depthgate", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+    said = "depthgate: error: the output: cannot be written (No space left on device); free space, then judge"
+    assert (done.returncode, done.stderr.startswith(said)) == (4, True), done.stderr
+
+
 @pytest.mark.parametrize(
     ("bytes_", "file"),
     [(0, "manifest.json"), (6000, "steps/off.r0.jsonl"), (40000, "steps/off.r0.jsonl")],

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from depthgate.exits import UsageError
-from depthgate.options import arm_urls, checked_url, is_url, json_object
+from depthgate.options import address, arm_urls, checked_url, is_url, json_object
 
 
 def test_json_object_reads_an_object() -> None:
     assert json_object("--options", '{"k": 2}') == {"k": 2}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "2", "null", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", "2", "null", "[" * 100_000, '{"x": NaN}', '{"x": 1e999}', '{"k": 1, "k": 2}']
+)
 def test_json_object_refuses_the_rest(text: str) -> None:
     with pytest.raises(UsageError, match="--options"):
         json_object("--options", text)
@@ -58,3 +62,9 @@ def test_a_url_with_a_query_is_refused_without_repeating_it(rest: str) -> None:
 def test_urls_that_are_none_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--url"):
         checked_url("--url", url)
+
+
+def test_an_empty_host_is_not_taken_for_every_interface() -> None:
+    assert address("0.0.0.0") == "0.0.0.0"
+    with pytest.raises(argparse.ArgumentTypeError, match=r"write 127\.0\.0\.1"):
+        address("")

@@ -38,3 +38,5 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
         check_file("--out", tmp_path / "none" / "new.toml")
     with pytest.raises(UsageError, match="is a folder; name a file in it"):
         check_file("--out", tmp_path)
+    with pytest.raises(UsageError, match="--csv -: is not written to stdout; name a file"):
+        check_file("--csv", Path("-"))

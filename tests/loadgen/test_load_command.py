@@ -117,7 +117,7 @@ def test_bad_prompt_files(tmp_path: Path, name: str, content: str | None, words:
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        (None, "no answer; is the server up"),
+        (None, "no list of models; is the server up"),
         ("[]", "no list of models; give --model"),
         ('{"data": []}', "lists 0 models .none.; give --model"),
         ('{"data": [{"id": "a"}, {"id": "b"}]}', "lists 2 models .a, b.; give --model"),
