@@ -37,10 +37,27 @@ def test_served_steps_give_the_model_s_own_costs(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--depths", "1;2"], "--depths 1;2: write whole numbers"),
-        (["--batches", "0,1"], "--batches 0,1: write whole numbers of at least 1"),
+        (["--depths", "1;2"], "--depths 1;2: write whole numbers from 0 to 1000000 with commas"),
+        (["--batches", "0,1"], "--batches 0,1: write whole numbers from 1 to"),
         (["--steps", "3"], "--steps 3: a median needs 5 or more"),
         (["--rounds", "0"], "--rounds: '0' must be a whole number from 1 to 1000"),
+        (["--batches", "1,99999999"], "--batches 1,99999999: write whole numbers from 1 to 1000000"),
+        (
+            ["--batches", "1,257"],
+            "--batches 257: the engine runs 256 requests at once (max_num_seqs); lower it",
+        ),
+        (["--context", "9999999"], "--context 9999999: write whole numbers from 1 to 1000000"),
+        (
+            ["--context", "96,4000"],
+            "--context 4000: with its answer of --steps 20 a request has 5140 tokens",
+        ),
+        (
+            ["--steps", "9999"],
+            "--context 96: with its answer of --steps 9999 a request has 50155 tokens, ",
+        ),
+        (["--depths", "9" * 5000], "write whole numbers from 0 to 1000000 with commas"),
+        (["--depths", "99999"], "k_max = 99999: must be at most 1000"),
+        (["--engine", 'vllm:{"model": "m", "max_num_seqs": 4}'], "--batches 16: the engine runs 4 requests"),
         (["--engine", "http://127.0.0.1:1"], "step records are needed"),
         (["--engine", "vlm"], "--engine vlm: not known"),
         (["--profile", "nope"], "nope"),
