@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,12 +63,8 @@ def fit(args: argparse.Namespace) -> int:
     except StepFitError as error:
         raise UsageError(str(error)) from error
     profile = profile_of(found, binding, _words(sources), is_model=is_model)
-    if len(profile.depths) < 2:
-        print(
-            f"fit: the steps hold K={profile.depths[0]} alone, so that no policy can choose by this profile; "
-            "give runs of other depths too",
-            file=sys.stderr,
-        )
+    for remark in remarks(profile):
+        print(f"fit: {remark}", file=sys.stderr)
     text = toml_text(profile, found) if args.out.suffix == ".toml" else _json_text(profile)
     write_file("--out", args.out, text)
     if args.page is not None:
@@ -77,6 +73,20 @@ def fit(args: argparse.Namespace) -> int:
         write_file("--page", args.page, residuals_page(found, profile))
     print(json.dumps(summary(found, args.out), indent=1) if args.json else "\n".join(lines(found, args.out)))
     return 0
+
+
+def remarks(profile: Profile) -> Iterator[str]:
+    """What governors could not do with it."""
+    if len(profile.depths) < 2:
+        yield (
+            f"the steps hold K={profile.depths[0]} alone, so that no policy can choose by this profile; "
+            "give runs of other depths too"
+        )
+    if len(set(profile.verify_s)) < 2:
+        yield (
+            "the steps show no price of a verified token, so that the dspark policies verify every draft "
+            "(reason no-model); give longer runs of more loads"
+        )
 
 
 def distinct(journals: Iterable[Journal]) -> list[Journal]:

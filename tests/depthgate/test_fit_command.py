@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from depthgate.__main__ import main
+from depthgate.fitting import remarks
+from engines.embedded.governor_profile import governor_profile
 from engines.embedded.profile import load_profile
 from governors.profile import Profile
 from governors.vllm_settings import read_profile
@@ -65,6 +67,14 @@ def test_a_journal_becomes_a_profile_that_vllm_reads(
     assert profile.binding.target_model == "tiny"
     assert not profile.is_model
     assert "Residuals" in page.read_text()
+
+
+def test_what_governors_cannot_do_with_a_profile_is_said() -> None:
+    plain = governor_profile(load_profile("h200-qwen3-4b-eagle"))
+    assert list(remarks(plain)) == []
+    flat = replace(plain, verify_s=(0.004,) * len(plain.verify_s))
+    (said,) = remarks(flat)
+    assert "dspark policies verify every draft (reason no-model)" in said
 
 
 def test_a_modelled_run_is_bound_as_its_profile(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from depthgate import catalogue_jobs
 from depthgate.__main__ import main
 from engines.contract import EngineRequest
 from engines.vllm_switch import FLUSH_S
@@ -15,6 +17,7 @@ from governors.profile import Profile
 from governors.telemetry import StepRecord
 from loadgen.journal import read_steps
 from reports.judge import judge_run
+from reproducers.registry import REPRODUCERS
 from tests.vllm.live import LiveVllm, ask
 
 RULED = {
@@ -78,6 +81,22 @@ def test_policies_are_applied_in_real_vllm(
     assert not said["is_model"]
 
 
+def test_the_catalogue_goes_through_and_says_what_means_nothing_here(
+    lent: LiveVllm, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = {name: REPRODUCERS[name] for name in ("bistable", "drafter-starvation")}
+    monkeypatch.setattr(catalogue_jobs, "REPRODUCERS", chosen)
+    command = ["reproduce", "--all", "--engine", "vllm", "--repeats", "2", "--max-tokens", "24", "--json"]
+    assert main([*command, "--out", str(tmp_path)]) in RULED
+    bistable, starvation = json.loads(capsys.readouterr().out)
+    assert bistable["verdict"] == "inconclusive"
+    assert bistable["evidence"][0].startswith("not run: its cause lies in captured graphs")
+    assert starvation["verdict"] != "reproduced"  # vLLM runs the drafter's forward at K=0
+    assert "did not run" not in starvation["evidence"][0]
+    run = only_run(tmp_path) / "drafter-starvation"
+    assert {step.depth_chosen for step in decoding(run / "steps" / "pulse.r0.jsonl")} == {0, 3}
+
+
 def test_profile_measures_served_steps_and_governors_take_it(
     lent: LiveVllm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +118,21 @@ def test_profile_measures_served_steps_and_governors_take_it(
         reasons = reasons_of(lent, governor, path, tmp_path / f"{governor}.jsonl")
         assert reasons
         assert "no-model" not in reasons
+
+
+def test_a_fit_of_served_steps_is_a_profile_that_governors_take(lent: LiveVllm, tmp_path: Path) -> None:
+    """Two depths, so that there is something to choose."""
+    assert main(["run", "vllm-cpu-smoke", "--out", str(tmp_path / "out")]) in RULED
+    path = tmp_path / "fitted.toml"
+    arms = ["--arm", "fixed_0", "--arm", "fixed_4"]
+    assert main(["fit", str(only_run(tmp_path / "out")), *arms, "--out", str(path)]) == 0
+    profile = Profile.from_mapping(tomllib.loads(path.read_text()))
+    assert profile.depths == (0, 4)
+    assert profile.binding.target_model == "target"
+    assert profile.binding.drafter_class == "draft_model"
+    reasons = reasons_of(lent, "goodput_table", path, tmp_path / "steps.jsonl")
+    assert reasons
+    assert "no-model" not in reasons  # dspark's may be: on a noisy machine a verified token may seem free
 
 
 def reasons_of(live: LiveVllm, governor: str, profile: Path, steps: Path) -> set[str]:
