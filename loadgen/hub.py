@@ -110,13 +110,13 @@ def _quietly(item: TrafficClass, read: Callable[[Any], list[Row]], mend: str) ->
 
 @contextmanager
 def _silence(datasets: Any) -> Iterator[None]:
-    """No progress bars, and no line for each of the hub client's retries: one error says it all."""
+    """No progress bars, no line of the hub client's retries or of a broken file: one error says it all."""
     bars = datasets.utils.logging.is_progress_bar_enabled()
     loggers = [logging.getLogger(name) for name in ("huggingface_hub", "datasets")]
     levels = [logger.level for logger in loggers]
     datasets.disable_progress_bars()
     for logger in loggers:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:

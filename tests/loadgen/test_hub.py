@@ -244,15 +244,26 @@ def test_a_column_without_text(tmp_path: Path) -> None:
         file_prompts(path, None)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def heard(monkeypatch: pytest.MonkeyPatch, name: str) -> list[logging.LogRecord]:
+    """What a logger says from now on."""
+    said: list[logging.LogRecord] = []
+    listener = logging.Handler()
+    monkeypatch.setattr(listener, "emit", said.append)
+    monkeypatch.setattr(logging.getLogger(name), "handlers", [listener])
+    return said
+
+
+def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TrafficError, match="no such file"):
         file_prompts(tmp_path / "gone.jsonl", None)
     with pytest.raises(TrafficError, match=r"suffix '\.xml' is none of"):
         file_prompts(tmp_path / "set.xml", None)
+    said = heard(monkeypatch, "datasets")
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 nope")
     with pytest.raises(TrafficError, match=r"cannot be read .*; check that it is whole"):
         file_prompts(broken, None)
+    assert said == []
 
 
 @pytest.mark.parametrize("streaming", [None, True])
@@ -262,10 +273,7 @@ def test_a_hub_that_cannot_be_reached_says_what_to_do(
     """At once, or with the first row of a stream; in one line, without the hub client's own."""
     import datasets
 
-    said: list[logging.LogRecord] = []
-    listener = logging.Handler()
-    monkeypatch.setattr(listener, "emit", said.append)
-    monkeypatch.setattr(logging.getLogger("huggingface_hub.utils"), "handlers", [listener])
+    said = heard(monkeypatch, "huggingface_hub.utils")
 
     def refuse(*_: object, **__: object) -> Any:
         logging.getLogger("huggingface_hub.utils").warning("Retrying in 1s [Retry 1/5].")
