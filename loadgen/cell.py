@@ -113,7 +113,8 @@ class CellSummary:
     loop_lag: Lag
 
     def record(self) -> CellRecord:
-        counters, reset = _counted(self.before.counters, self.after.counters)
+        scraped, reset = _counted(self.before.counters, self.after.counters)
+        counters = scraped if scraped.possible else EngineCounters()
         lag = lag_between(self.before.lag, self.after.lag)
         window = self.driven.window
         cell_s = window.end_s - window.start_s
@@ -136,7 +137,7 @@ class CellSummary:
             notes=(
                 *self.driven.notes,
                 *queue_notes(self.load.most_in_flight(self.key.concurrency), self.after.max_num_seqs),
-                *odd_counters(counters),
+                *odd_counters(scraped),
                 *self.scribe.lengths.notes(),
                 *lateness_notes(lag),
             ),
@@ -208,6 +209,11 @@ def queue_notes(concurrency: int | None, max_num_seqs: int | None) -> Iterable[s
 
 def odd_counters(counters: EngineCounters) -> Iterable[str]:
     """Acceptance length is 1 + the sum of the rates by position, or the engine counts otherwise."""
+    if not counters.possible:
+        return (
+            f"the engine's counters cannot be: {counters.accepted_tokens} accepted of "
+            f"{counters.draft_tokens} drafted; acceptance is unknown",
+        )
     length, rates = counters.acceptance_length, counters.rate_by_position
     if length is None or rates is None or abs(length - 1.0 - sum(rates)) < 1e-6 * length:
         return ()

@@ -39,6 +39,13 @@ class EngineCounters:
     reached_by_position: tuple[int, ...] | None = None
 
     @property
+    def possible(self) -> bool:
+        """Nothing is accepted that was not drafted, as far as is known."""
+        accepted, at_a_position = self.accepted_tokens or 0, max(self.accepted_by_position or (), default=0)
+        fits = self.draft_tokens is None or accepted <= self.draft_tokens
+        return fits and (self.drafts is None or at_a_position <= self.drafts)
+
+    @property
     def acceptance_rate(self) -> float | None:
         """Accepted of all drafted tokens; None when nothing was drafted."""
         if self.accepted_tokens is None or not self.draft_tokens:

@@ -194,7 +194,7 @@ async def only_model(base_url: str, clock: Clock = time.perf_counter) -> str:
         text = await client.get("/v1/models")
     if text is None:
         raise EngineError(
-            f"{base_url}/v1/models: no list of models; is the server up, and the URL right? If so, give --model"
+            f"{base_url}/v1/models: no list of models; is the server up, the URL right? If so, give --model"
         )
     try:
         names = [str(item["id"]) for item in orjson.loads(text)["data"]]

@@ -9,6 +9,7 @@ import numpy as np
 
 from governors.telemetry import StepRecord
 from loadgen.columns import BoolArray, FloatArray, RequestColumns, Times
+from loadgen.counters import EngineCounters
 from loadgen.records import CellRecord
 
 MOST = 2**31  # no count of one cell comes near; sums stay exact
@@ -35,7 +36,18 @@ def plausible_cell(record: CellRecord) -> bool:
         *(record.reached_by_position or ()),
     )
     window, phases = (record.window_start_s, record.window_end_s), record.phase_starts_s or ()
-    return _in_order(window) and _in_order(phases) and 0 <= min(counts) <= max(counts) < MOST
+    ordered = _in_order(window) and _in_order(phases)
+    return ordered and 0 <= min(counts) <= max(counts) < MOST and _counted(record).possible
+
+
+def _counted(record: CellRecord) -> EngineCounters:
+    """Its driver leaves out what cannot be."""
+    return EngineCounters(
+        drafts=record.drafts,
+        draft_tokens=record.draft_tokens,
+        accepted_tokens=record.accepted_tokens,
+        accepted_by_position=record.accepted_by_position,
+    )
 
 
 def plausible_step(record: StepRecord) -> bool:
@@ -55,7 +67,8 @@ def plausible_step(record: StepRecord) -> bool:
     ordered = -LONGEST_S < record.start_s <= record.end_s < LONGEST_S  # NaN is in no order
     free, total = record.kv_blocks_free or 0, record.kv_blocks_total
     fits = free >= 0 and (total is None or free <= total < MOST)
-    return ordered and fits and 0 <= min(counts) <= max(counts) < MOST
+    parts = record.accepted <= record.verified
+    return ordered and fits and parts and 0 <= min(counts) <= max(counts) < MOST
 
 
 def _in_order(times_s: Iterable[float | None]) -> bool:

@@ -268,3 +268,11 @@ def test_notes() -> None:
     assert list(odd_counters(EngineCounters(10, 30, 15, (8, 5, 2)))) == []
     (odd,) = odd_counters(EngineCounters(10, 30, 15, (8, 5, 3)))
     assert odd == "the engine's counters disagree: acceptance length 2.500, by position 2.600"
+
+
+@pytest.mark.parametrize("counters", [EngineCounters(10, 30, 31), EngineCounters(10, 30, 15, (11, 4))])
+def test_more_accepted_than_drafted_is_no_count(counters: EngineCounters) -> None:
+    assert not counters.possible
+    assert "cannot be" in next(iter(odd_counters(counters)))
+    assert EngineCounters(10, 30, 30, (10, 10, 10)).possible
+    assert EngineCounters(None, None, 31).possible

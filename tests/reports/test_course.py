@@ -62,6 +62,12 @@ def test_phases_that_go_back_in_time_are_not_plausible() -> None:
     assert not plausible_cell(cell(phase_starts_s=(0.0, float("nan"))))
 
 
+def test_more_accepted_than_drafted_is_not_plausible() -> None:
+    assert plausible_cell(cell(drafts=10, draft_tokens=20, accepted_tokens=20, accepted_by_position=(10, 10)))
+    assert not plausible_cell(cell(drafts=10, draft_tokens=20, accepted_tokens=21))
+    assert not plausible_cell(cell(drafts=10, draft_tokens=20, accepted_by_position=(11,)))
+
+
 def test_the_page_shows_phases_and_backlogs_only_where_there_are_some() -> None:
     run = fake_runs.report_input()
     assert "Phases of the load" not in Page(report_page([run])).text
