@@ -15,6 +15,13 @@ SHOWN_CHARACTERS = 60
 # Names become parts of file names and of page anchors, and the suite comes from anywhere.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
+# Names under which no suite may carry a value: of a body's field, a server's variable or flag.
+SECRET = re.compile(
+    r"(.*[_-])?(api[_-]?key|authorization|passw(or)?d|secret([_-]key)?)"
+    r"|(hf|hugging_?face(_hub)?|auth|access|bearer)[_-]token",
+    re.IGNORECASE,
+)
+
 
 def nearest(name: str, known: Collection[str]) -> str:
     """`did you mean "x"?` or the list of what there is."""
@@ -160,11 +167,25 @@ class Fields:
             return {}
         if not isinstance(value, Mapping):
             raise self.fault(name, "must be a table of options")
-        return {str(key): self._plain(item, f"{self.at(name)}.{_key(key)}") for key, item in value.items()}
+        return self._table_of(value, self.at(name))
+
+    def _table_of(self, value: Mapping[object, object], path: str) -> dict[str, object]:
+        for key in value:
+            self._no_secret(str(key), f"{path}.{_key(key)}")
+        return {str(key): self._plain(item, f"{path}.{_key(key)}") for key, item in value.items()}
+
+    def _no_secret(self, name: str, path: str) -> None:
+        if SECRET.fullmatch(name.partition("=")[0].lstrip("-")):
+            raise SuiteError(
+                f"{self.source}: {path}: a suite stands in every run of it; drop the secret here and "
+                "give it by the environment (OPENAI_API_KEY; a server inherits all of it)"
+            )
 
     def _plain(self, value: object, path: str) -> object:
         if isinstance(value, Mapping):
-            return {str(key): self._plain(item, f"{path}.{_key(key)}") for key, item in value.items()}
+            return self._table_of(value, path)
+        if isinstance(value, str) and value.startswith("--"):
+            self._no_secret(value, path)
         if isinstance(value, list | tuple):
             return [self._plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
         if isinstance(value, float) and not math.isfinite(value):

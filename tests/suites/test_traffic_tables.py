@@ -95,6 +95,21 @@ def test_slips(traffic: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{ api_key = "hunter2" }', "body.api_key"),
+        ('{ headers = { Authorization = "hunter2" } }', "body.headers.Authorization"),
+        ('{ env = { HF_TOKEN = "hunter2" } }', "body.env.HF_TOKEN"),
+        ('{ args = ["--api-key=hunter2"] }', "body.args[0]"),
+    ],
+)
+def test_a_secret_is_refused_and_not_repeated(body: str, field: str) -> None:
+    said = fault(f"body = {body}")
+    assert f"traffic[0].{field}: a suite stands in every run of it" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
     ("table", "said"),
     [
         ("{}", "max_tokens.distribution: missing"),
