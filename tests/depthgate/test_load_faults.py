@@ -73,7 +73,9 @@ def test_fields_of_the_body() -> None:
     assert "--body: cannot be sent (Integer exceeds 64-bit range)" in refusal(*flags, f'{{"a": {2**64}}}')
     assert "--body: cannot be sent (str is not valid UTF-8" in refusal(*flags, '{"a": "\\ud800"}')
     assert "--model: cannot be sent" in refusal(*flags[:-1], "--model", "a\udcff")
-    assert "--max-tokens 10000001: must be at most" in refusal(*flags[:-1], "--max-tokens", "10000001")
+    assert "--max-tokens: '10000001' must be a whole number" in refusal(
+        *flags[:-1], "--max-tokens", "10000001"
+    )
 
 
 def test_a_tokenizer_that_disagrees_is_reported_and_usage_is_kept(
