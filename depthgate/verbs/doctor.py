@@ -11,7 +11,7 @@ EXAMPLE = """  depthgate doctor capture-ceiling
   depthgate doctor --config '{"max_num_seqs": 256, "num_speculative_tokens": 7}'
   depthgate doctor --config '{"max_num_seqs": 6, "num_speculative_tokens": 6, \\
       "max_cudagraph_capture_size": 42}'
-exit codes: 0 nothing found, 1 a cliff is foretold, 2 usage"""
+exit codes: 0 nothing found, 1 a cliff is foretold, 2 usage, 70 its own fault"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ MOST_PROMPTS = 10_000
 SUMMARY = "the correctness gate: greedy answers of every arm against no speculation"
 EXAMPLE = """  depthgate lossless vllm-cpu-smoke
   depthgate lossless threshold-collapse --engine vllm --prompts 8 --json
-exit codes: 0 lossless, 1 an answer or a count differs, 2 usage"""
+exit codes: 0 lossless, 1 an answer or a count differs, 2 usage, 70 its own fault"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

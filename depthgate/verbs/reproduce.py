@@ -17,7 +17,7 @@ EXAMPLE = """  depthgate reproduce threshold-collapse
   depthgate reproduce zero-depth-tax --engine 'vllm:{"model": "…", "drafter": "…", "method": "eagle"}'
   depthgate reproduce threshold-collapse --arm off=http://127.0.0.1:8001 \\
       --arm fixed_2=http://127.0.0.1:8002 --arm schedule=http://127.0.0.1:8003
-exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid
+exit codes: 0 reproduced, 1 not-reproduced, 2 usage, 3 inconclusive, 4 invalid, 70 its own fault
 with --all: 0 all reproduced and every control not, 1 one is otherwise, 3 one inconclusive, 4 one invalid"""
 
 
