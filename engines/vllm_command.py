@@ -99,7 +99,8 @@ def check_version(environment: VllmEnvironment, vllm: VllmOptions, kind: ServerK
 
 def command(kind: ServerKind, vllm: VllmOptions, environment: VllmEnvironment, port: int) -> list[str]:
     """The server as a module: `vllm serve` of the CPU build asks for a distribution named vllm, and dies."""
-    words = [str(vllm.python), "-m", "vllm.entrypoints.openai.api_server"]
+    words = ["nice", "-n", str(vllm.nice)] if vllm.nice else []
+    words += [str(vllm.python), "-m", "vllm.entrypoints.openai.api_server"]
     words += ["--host", "127.0.0.1", "--port", str(port), "--model", vllm.model]
     words += ["--max-num-seqs", str(vllm.max_num_seqs), "--no-enable-prefix-caching"]
     if environment.cpu:

@@ -46,6 +46,7 @@ class VllmOptions:
     servers          how many are kept up side by side; the one used longest ago makes room
     untried          run a vLLM that this version of depthgate was never tried with
     args, env        more flags and environment variables of the server, as they are
+    nice             lower priority (1-19) of a server that shares its cores with the load generator
     start_s          patience for the start
     """
 
@@ -65,6 +66,7 @@ class VllmOptions:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     port: int | None = None
+    nice: int = 0
     start_s: float = 900.0
 
 
@@ -95,6 +97,7 @@ def read_options(spec: EngineSpec) -> VllmOptions:
         args=_arguments(fields),
         env=_environment(fields),
         port=fields.integer_or_none("port", minimum=1, maximum=65_535),
+        nice=fields.integer("nice", minimum=0, default=0, maximum=19),
         start_s=fields.number("start_s", lambda x: x > 0, "must be above 0 seconds", 900.0),
     )
     fields.close()

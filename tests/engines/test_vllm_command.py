@@ -88,6 +88,8 @@ def test_command_lines_of_the_three_kinds() -> None:
     assert json.loads(static[static.index("--speculative-config") + 1]) == {
         "method": "draft_model", "model": "drafter", "num_speculative_tokens": 2
     }  # fmt: skip
+    nice = command(PLAIN, replace(OPTIONS, nice=10), CPU, 8123)
+    assert nice == ["nice", "-n", "10", *plain]
     assert "--enforce-eager" not in armed
     assert armed[-2:] == ["--dtype", "float32"]
     assert not {"--async-scheduling", "--no-async-scheduling", "--scheduler-cls"} & {*plain, *static, *armed}
