@@ -177,9 +177,9 @@ def check_arms(suite: Suite, clock: str, source: str = "") -> None:
     """
     from engines.contract import EngineRequest, SharedEngine
     from engines.openai_http import OpenAIEngine
-    from engines.registry import build_engine
+    from engines.registry import build_engines
 
-    engines = [build_engine(suite.engine, arm) for arm in suite.arms]
+    engines = list(build_engines(suite.engine, suite.arms).values())
     requests = [EngineRequest(arm.name, arm.governor, arm.options) for arm in suite.arms]
     if clock == "virtual" and suite.engine.kind != "embedded":
         raise UsageError(f"--clock virtual: engine {suite.engine.kind!r} has only a wall clock; drop --clock")

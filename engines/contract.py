@@ -14,6 +14,10 @@ class EngineError(Exception):
     """An engine could not be started or reached; the message names the mend."""
 
 
+class EngineLost(EngineError):
+    """The engine went away, or is used by others, in the middle of a run."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
     """One arm to serve. `governor`/`options` as in the registry; engine settings as in the suite."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engines import api_key
-from engines.contract import Endpoint, EngineError, EngineRequest
+from engines.contract import Endpoint, EngineError, EngineLost, EngineRequest
 
 if TYPE_CHECKING:
     import aiohttp
@@ -27,20 +27,24 @@ class OpenAIEngine:
     """An engines.contract.Engine.
 
     `url`: with or without /v1. `model` None: the only one that it serves. `switch`: the server has to take
-    every arm's governor in turn (it then needs /depthgate/arm); else it is taken as it is. The API key comes
-    from the environment variable OPENAI_API_KEY alone, and appears in no message and no record.
+    every arm's governor in turn (it then needs /depthgate/arm); False: it is taken as it is; None: it serves
+    one arm, and takes that arm's governor if it can. The API key comes from the environment variable
+    OPENAI_API_KEY alone, and appears in no message and no record.
     """
 
-    def __init__(self, url: str, model: str | None = None, *, switch: bool = False) -> None:
+    def __init__(self, url: str, model: str | None = None, *, switch: bool | None = False) -> None:
         self._url = base_url(url)
         self._model = model
         self._switch = switch
 
     @asynccontextmanager
     async def serve(self, request: EngineRequest) -> AsyncIterator[Endpoint]:
-        """The endpoint as probed. Raises EngineError: not there, not healthy, no such API, model or arm."""
+        """The endpoint as probed. Raises EngineError: not there, not healthy, no such API, model or arm;
+
+        EngineLost: others use it too, so that it does not switch.
+        """
         endpoint = await self.probe()
-        if self._switch:
+        if await self._switches():
             await self._to_arm(request)
         yield endpoint
 
@@ -52,19 +56,34 @@ class OpenAIEngine:
                 f"{self._url}: cannot switch governors, so it serves one arm; "
                 "give a server for each: --arm NAME=URL"
             )
-        if self._switch:
+        if await self._switches():
             await self._to_arm(request)
         elif (found := await self._in_force()) not in (None, arm := _arm_of(request)):
             raise EngineError(
                 f"{self._url}: runs {found}, and arm {request.arm!r} is {arm}; start it so, or mend --arm"
             )
 
+    async def _switches(self) -> bool:
+        return await self.can_switch() if self._switch is None else self._switch
+
     async def can_switch(self) -> bool:
         """Whether the server says which governor is in force: then it takes another."""
         return await self._in_force() is not None
 
+    async def k_max(self) -> int | None:
+        """The most that it drafts in a step, as an embedded engine says it; None: the server does not say."""
+        k_max = (await self._said_of_arm()).get("k_max")
+        return k_max if isinstance(k_max, int) else None
+
     async def _in_force(self) -> dict[str, object] | None:
         """Governor and options, as an embedded engine says them; None: the server does not say."""
+        said = await self._said_of_arm()
+        if "governor" not in said:
+            return None
+        return {"governor": said["governor"], "options": said.get("options") or {}}
+
+    async def _said_of_arm(self) -> dict[str, object]:
+        """Its answer to GET /depthgate/arm; empty when that is no object, or there is no such route."""
         import aiohttp
         import orjson
 
@@ -73,10 +92,8 @@ class OpenAIEngine:
         try:
             said = orjson.loads(raw) if status == 200 else None
         except orjson.JSONDecodeError:
-            return None
-        if not isinstance(said, dict) or "governor" not in said:
-            return None
-        return {"governor": said["governor"], "options": said.get("options") or {}}
+            return {}
+        return said if isinstance(said, dict) else {}
 
     async def _to_arm(self, request: EngineRequest) -> None:
         import aiohttp
@@ -89,6 +106,11 @@ class OpenAIEngine:
             if answer.status == 200:
                 return
             said = _shown((await answer.content.read(2000)).decode("utf-8", "replace"), 300)
+        if answer.status == 409:
+            raise EngineLost(
+                f"{self._url}: others use this server ({said}), and it switches to arm {request.arm!r} only "
+                "when idle; wait until they have ended, or let nobody else use it"
+            )
         raise EngineError(
             f"{self._url}: does not switch to arm {request.arm!r} ({answer.status}: {said}); "
             f"give a server for each arm: --arm {request.arm}=URL"

@@ -17,19 +17,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineEntry:
-    """`build(spec, arm)` gives the engine of one arm; raises EngineError when the spec lacks something."""
+    """`build(spec, arm, alone)` gives the engine of one arm; raises EngineError when the spec lacks
+
+    something. `alone`: no other arm is served at the spec's url.
+    """
 
     summary: str
-    build: Callable[[EngineSpec, Arm | None], Engine]
+    build: Callable[[EngineSpec, Arm | None, bool], Engine]
 
 
-def build_engine(spec: EngineSpec, arm: Arm | None = None) -> Engine:
+def build_engine(spec: EngineSpec, arm: Arm | None = None, *, alone: bool = False) -> Engine:
     """The engine of a suite for one arm, whose own `url` wins. Raises EngineError, with the nearest kind."""
     if spec.kind not in ENGINES:
         near = difflib.get_close_matches(spec.kind, ENGINES, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(ENGINES)}"
         raise EngineError(f"engine kind {spec.kind!r}: no such engine; {hint}")
-    return ENGINES[spec.kind].build(spec, arm)
+    return ENGINES[spec.kind].build(spec, arm, alone)
+
+
+def build_engines(spec: EngineSpec, arms: Sequence[Arm]) -> dict[str, Engine]:
+    """Arm name -> its engine, in the order of the arms. Raises as `build_engine` does."""
+    alone = sum(arm.url is None for arm in arms) == 1
+    return {arm.name: build_engine(spec, arm, alone=alone) for arm in arms}
 
 
 @asynccontextmanager
@@ -49,10 +58,10 @@ async def open_engines(
         async with first as engine:
             yield {arm.name: engine for arm in arms}
     else:
-        yield {arm.name: build_engine(spec, arm) for arm in arms}
+        yield build_engines(spec, arms)
 
 
-def _embedded(spec: EngineSpec, arm: Arm | None) -> Engine:
+def _embedded(spec: EngineSpec, arm: Arm | None, alone: bool) -> Engine:
     from engines.embedded.launcher import EmbeddedEngine
 
     if not spec.profile:
@@ -60,7 +69,7 @@ def _embedded(spec: EngineSpec, arm: Arm | None) -> Engine:
     return EmbeddedEngine(spec.profile, spec.options)
 
 
-def _openai(spec: EngineSpec, arm: Arm | None) -> Engine:
+def _openai(spec: EngineSpec, arm: Arm | None, alone: bool) -> Engine:
     from engines.openai_http import OpenAIEngine
 
     url = (arm.url if arm is not None else None) or spec.url
@@ -68,10 +77,10 @@ def _openai(spec: EngineSpec, arm: Arm | None) -> Engine:
         which = f"arm {arm.name!r}" if arm is not None else "the engine"
         raise EngineError(f'engine "openai": {which} has no url; add url = "http://HOST:PORT"')
     shared = arm is not None and arm.url is None
-    return OpenAIEngine(url, spec.model, switch=shared)
+    return OpenAIEngine(url, spec.model, switch=None if shared and alone else shared)
 
 
-def _vllm(spec: EngineSpec, arm: Arm | None) -> Engine:
+def _vllm(spec: EngineSpec, arm: Arm | None, alone: bool) -> Engine:
     from engines.vllm import VllmEngine
 
     return VllmEngine(spec)

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from engines.contract import Endpoint, EngineError, EngineRequest
+from engines.contract import Endpoint, EngineError, EngineLost, EngineRequest
 from engines.openai_http import ARM_PATH, OpenAIEngine, base_url
-from engines.registry import ENGINES, build_engine
+from engines.registry import ENGINES, build_engine, build_engines
 from suites.model import Arm, EngineSpec
 from tests.engines.serving import PROFILE, serving
 
@@ -125,7 +125,7 @@ IN_FORCE = '{"governor": "fixed", "options": {"depth": 2}}'
 CHECKED = {"/v1/models": models("m"), "/health": status(200)}
 
 
-def check(routes: dict[str, Answer], request: EngineRequest, *, switch: bool) -> list[str]:
+def check(routes: dict[str, Answer], request: EngineRequest, *, switch: bool | None) -> list[str]:
     """Methods of the requests to /depthgate/arm."""
 
     async def run() -> list[str]:
@@ -154,6 +154,53 @@ def test_an_arm_that_a_switching_server_refuses_is_said_before_the_run() -> None
     assert check({ARM_PATH: says}, REQUEST, switch=True) == ["GET", "POST"]
     with pytest.raises(EngineError, match="does not switch to arm 'a' \\(400: depth 8 is above k_max 4"):
         check({ARM_PATH: answer}, REQUEST, switch=True)
+
+
+def test_a_server_that_others_use_is_no_refusal_of_the_arm() -> None:
+    def answer(request: web.Request) -> web.Response:
+        busy = status(409, "2 requests are running or waiting")
+        return (busy if request.method == "POST" else status(200, IN_FORCE))(request)
+
+    async def serve(url: str) -> None:
+        async with OpenAIEngine(url, switch=True).serve(REQUEST):
+            raise AssertionError("served")
+
+    async def run() -> None:
+        async with server(CHECKED | {ARM_PATH: answer}) as (url, _):
+            for attempt in (OpenAIEngine(url, switch=True).check(REQUEST), serve(url)):
+                with pytest.raises(EngineLost, match=r"2 requests are .*wait until they have ended") as lost:
+                    await attempt
+                assert "give a server for each arm" not in str(lost.value)
+
+    asyncio.run(run())
+
+
+def test_one_arm_alone_needs_no_server_that_switches_and_takes_one_that_does() -> None:
+    assert check({}, REQUEST, switch=None) == ["GET", "GET"]
+    assert check({ARM_PATH: status(200, IN_FORCE)}, REQUEST, switch=None) == ["GET", "POST"]
+    with pytest.raises(EngineError, match="cannot switch governors"):
+        check({}, REQUEST, switch=True)
+
+
+def test_two_arms_on_one_server_need_its_switch_and_one_beside_arms_of_their_own_does_not() -> None:
+    spec, own = EngineSpec("openai", url="http://a:1"), Arm("own", "off", url="http://b:1")
+    arms = [Arm("a", "off"), Arm("b", "fixed")]
+
+    def switches(*arms: Arm) -> dict[str, object]:
+        return {name: vars(engine)["_switch"] for name, engine in build_engines(spec, arms).items()}
+
+    assert switches(*arms, own) == {"a": True, "b": True, "own": False}
+    assert switches(arms[0], own) == {"a": None, "own": False}
+
+
+def test_how_deep_a_server_drafts_is_its_own_word() -> None:
+    async def asked(answer: Answer) -> int | None:
+        async with server({ARM_PATH: answer}) as (url, _):
+            return await OpenAIEngine(url).k_max()
+
+    assert asyncio.run(asked(status(200, '{"governor": "off", "k_max": 4}'))) == 4
+    assert asyncio.run(asked(status(200, IN_FORCE))) is None
+    assert asyncio.run(asked(status(404))) is None
 
 
 @pytest.mark.parametrize(
