@@ -8,6 +8,7 @@ from itertools import chain
 from loadgen.paced import Driven
 from loadgen.rules import PACED, driver_of, rules_of
 from loadgen.steady import Course, Window
+from suites.grammar import counted
 from suites.model import LoadSpec
 
 NOBODY = "no worker process lived to the end of the cell"
@@ -45,4 +46,7 @@ def _notes(load: LoadSpec, concurrency: int, name: str, parts: Sequence[Driven])
     if load.max_in_flight is None or len(parts) == 1:
         return notes
     least = load.max_in_flight // len(parts)
-    return *notes, f"max_in_flight is shared out: each worker has at least {least} places of its own"
+    return (
+        *notes,
+        f"max_in_flight is shared out: each worker has at least {counted(least, 'place')} of its own",
+    )

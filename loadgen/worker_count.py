@@ -18,14 +18,25 @@ def workers_of(load: LoadSpec, concurrency: int, mean_tokens: float, cores: int 
     """Processes that drive the cell: what the load says, else as many as it needs and cores allow.
 
     `mean_tokens`: what a request asks for. A core is left to whatever else runs here. Nobody is left without
-    a stream, or a place of `max_in_flight`. Raises TrafficError for a trace that cannot be read.
+    a stream, a place of `max_in_flight` or a request, where their number is known beforehand. Raises
+    TrafficError for a trace that cannot be read.
     """
-    most = load.most_in_flight(concurrency) or math.inf
-    spare = (cores or _cores()) - 1
+    most = min(load.most_in_flight(concurrency) or math.inf, _requests(load, concurrency))
+    spare = (cores or usable_cores()) - 1
     wanted = load.workers
     if wanted is None:
         wanted = 1 if spare <= 1 else max(1, min(spare, _needed(load, concurrency, mean_tokens)))
     return int(min(wanted, most))
+
+
+def _requests(load: LoadSpec, concurrency: int) -> float:
+    """Most that an open loop sends; infinite where its draws say how many. Streams bound all other loads."""
+    if load.mode != "open":
+        return math.inf
+    count = math.inf if load.requests_per_stream is None else load.requests_per_stream * concurrency
+    if load.trace is not None:
+        count = min(count, len(read_arrival_trace(Path(load.trace))))
+    return count + sum(burst.requests * burst.times for burst in load.bursts or ())
 
 
 def _needed(load: LoadSpec, concurrency: int, mean_tokens: float) -> int:
@@ -47,6 +58,6 @@ def _peak_per_s(load: LoadSpec, concurrency: int) -> float:
     return concurrency * max(rate or 0.0 for rate in (*rates, load.rate_per_s))
 
 
-def _cores() -> int:
-    """That this process may run on."""
+def usable_cores() -> int:
+    """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

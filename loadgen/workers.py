@@ -22,14 +22,16 @@ import orjson
 
 from loadgen.asked_lengths import AskedLengths
 from loadgen.decode import decode
-from loadgen.lag import LoopLag, ReadLag, client_faults, core_faults, send_faults
+from loadgen.lag import ADVICE, LoopLag, ReadLag, client_faults, client_saturated, core_faults, send_faults
 from loadgen.lockstep import Rounds
 from loadgen.paced import Driven
 from loadgen.records import Outcome, RequestRecord
 from loadgen.share import Share
 from loadgen.stream import Queue
 from loadgen.together import together
+from loadgen.worker_count import usable_cores
 from loadgen.worker_process import ALIVE, END, READY, RECORD, ROUND, TEXT, Account, Job
+from suites.grammar import counted
 
 READY_S = 60.0  # to start, or between two signs of life while it connects and makes prompts
 LEAD_S = 0.02  # from the word to go to the start itself,
@@ -127,22 +129,24 @@ class Crew:
         return max((late_s for account in self._accounts() for late_s in account.late_s), default=None)
 
     def faults(self, cell_s: float) -> Iterator[str]:
-        """Why the cell cannot be trusted: a worker that died, or did not keep up."""
+        """Why the cell cannot be trusted: workers that died, one by one, or did not keep up, summed."""
+        of = len(self._workers)
+        held_up: dict[bool, dict[int, str]] = {True: {}, False: {}}  # saturated or not -> worker -> its fault
         for worker in self._workers:
-            account, name = worker.account, f"worker {worker.number + 1} of {len(self._workers)}"
-            if account is None:
+            if worker.account is None:
                 yield (
-                    f"{name} died ({_how(worker)}): {worker.kept} of its records are "
-                    "kept, what it had under way is lost; run the cell again"
+                    f"worker {worker.number + 1} of {of} died ({_how(worker)}): {worker.kept} of its records "
+                    "are kept, what it had under way is lost; run the cell again"
                 )
                 continue
-            for fault in (
-                *client_faults(account.late_s, cell_s),
-                *core_faults(account.cpu_s, account.wall_s),
-                *send_faults(account.send_delays_s),
-                *account.reads.faults(),
-            ):
-                yield f"{fault} ({name})"
+            for fault in _held_up(worker.account, cell_s):
+                held_up[client_saturated(fault)].setdefault(worker.number + 1, fault)
+        for found in filter(None, held_up.values()):
+            first, fault = next(iter(found.items()))
+            who = f"worker {first} of {of}"
+            if len(found) > 1:
+                who = f"{len(found)} of {of} workers: the first, worker {first}"
+            yield f"{_advised(fault, of)} ({who})"
 
     async def _started(self, number: int) -> Worker:
         job = replace(self._job, share=Share(number, self._job.share.of))
@@ -234,6 +238,22 @@ class Crew:
         lag.reads = reads
         lag.late_s = [late_s for account in accounts for late_s in account.late_s]
         return replace(how, notes=(*how.notes, drove, *lag.notes()))
+
+
+def _held_up(account: Account, cell_s: float) -> tuple[str, ...]:
+    return (
+        *client_faults(account.late_s, cell_s),
+        *core_faults(account.cpu_s, account.wall_s),
+        *send_faults(account.send_delays_s),
+        *account.reads.faults(),
+    )
+
+
+def _advised(fault: str, workers: int) -> str:
+    """More workers than cores are held up by one another: still more of them would not help."""
+    cores = usable_cores()
+    fewer = f"{workers} worker processes share {counted(cores, 'core')}: start fewer (--workers)"
+    return fault.replace(ADVICE, fewer) if workers > cores else fault
 
 
 async def _end_when_silent(worker: Worker) -> None:

@@ -152,7 +152,7 @@ def test_a_limit_holds_over_all_workers_and_its_division_is_said() -> None:
         running += change
         most = max(most, running)
     assert most <= 3
-    assert "max_in_flight is shared out: each worker has at least 1 places of its own" in cell.notes
+    assert "max_in_flight is shared out: each worker has at least 1 place of its own" in cell.notes
     assert not any("after they were due" in fault for fault in cell.invalid)
 
 

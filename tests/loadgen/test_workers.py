@@ -8,17 +8,25 @@ import signal
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from engines.contract import Endpoint
 from loadgen import workers
+from loadgen.asked_lengths import AskedLengths
 from loadgen.cell import drive_cell
+from loadgen.client import ClientSettings
+from loadgen.lag import ADVICE, ReadLag
 from loadgen.load_command import LoadSettings, SharedPrompts, run_load
+from loadgen.paced import Driven
 from loadgen.records import CellKey, CellRecord, Outcome, RequestRecord
 from loadgen.share import Share
+from loadgen.steady import Window
 from loadgen.traffic import TrafficMix
 from loadgen.worker_count import workers_of
+from loadgen.worker_process import Account, Job
+from loadgen.workers import Crew
 from suites.model import Burst, Lengths, LoadSpec, Phase, TrafficClass
 from tests.loadgen.servers import Answer, Asked, event, says, serving, whole
 
@@ -72,12 +80,58 @@ def test_how_many_workers_an_open_loop_has(tmp_path: Path) -> None:
     assert workers_of(replace(load, workers=5), 1, 1, cores=1) == 5
     assert workers_of(replace(load, workers=5, max_in_flight=3), 1, 1, cores=1) == 3
     assert workers_of(replace(load, bursts=(Burst(1.0, 5 * 512),)), 1, 180, cores=64) == 6
+    few = LoadSpec((1,), "open", requests_per_stream=10, rate_per_s=20.0, arrivals="poisson", workers=200)
+    assert [workers_of(few, c, 1, cores=2) for c in (1, 3)] == [10, 30]
+    assert workers_of(replace(few, bursts=(Burst(1.0, 4, times=3, every_s=1.0),)), 1, 1, cores=2) == 22
     phases = (Phase(duration_s=1.0), Phase(duration_s=1.0, rate_per_s=512.0))
     assert workers_of(replace(load, duration_s=None, phases=phases), 1, 180, cores=64) == 2
     trace = tmp_path / "due.txt"
     trace.write_text("".join(f"{at / 512}\n" for at in range(5121)))
     traced = LoadSpec((1,), "open", arrivals="trace", trace=str(trace))
     assert workers_of(traced, 1, 180, cores=64) == 3
+    assert workers_of(replace(traced, workers=9000), 1, 180, cores=64) == 5121
+    assert workers_of(replace(traced, workers=200, requests_per_stream=7), 1, 180, cores=64) == 7
+
+
+def crew_of(late: dict[int, list[float]], of: int) -> Crew:
+    """A crew whose workers have ended; worker `number` (from 0) woke so late."""
+
+    def ignore(*_: object) -> None:
+        return None
+
+    endpoint = Endpoint(base_url="http://x", model="m", engine="e", is_model=False)
+    job = Job(endpoint, KEY, LOAD, MIX.cell(KEY), ClientSettings.of(LOAD), Share(0, of), False)
+    crew = Crew(job, ignore, ignore, None)
+    driven = Driven(Window(0.0, 10.0, ""))
+    for number in range(of):
+        late_s = late.get(number, [])
+        account = Account(driven, Counter(), None, AskedLengths(), late_s, [], 0.0, 10.0, ReadLag())
+        crew._workers.append(workers.Worker(number, cast(asyncio.subprocess.Process, None), account))
+    return crew
+
+
+def test_workers_that_did_not_keep_up_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "usable_cores", lambda: 4)
+    saturated = "the load generator was saturated: its loop woke 30 ms late at p95; "
+    late, stalled = [0.03] * 100, [0.0] * 99 + [3.0]
+    assert list(crew_of({}, 3).faults(10.0)) == []
+    assert list(crew_of({1: late}, 3).faults(10.0)) == [f"{saturated}{ADVICE} (worker 2 of 3)"]
+    assert list(crew_of({1: late, 2: [0.05] * 100, 3: stalled}, 4).faults(10.0)) == [
+        f"{saturated}{ADVICE} (2 of 4 workers: the first, worker 2)",
+        "the load generator stalled for 3.00 s of 10.00 s; is the machine shared? (worker 4 of 4)",
+    ]
+
+
+@pytest.mark.parametrize(("cores", "said"), [(1, "1 core"), (4, "4 cores")])
+def test_more_workers_than_cores_are_told_to_be_fewer(
+    monkeypatch: pytest.MonkeyPatch, cores: int, said: str
+) -> None:
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    late = dict.fromkeys(range(1, 5), [0.03] * 100)
+    assert list(crew_of(late, 5).faults(10.0)) == [
+        "the load generator was saturated: its loop woke 30 ms late at p95; "
+        f"5 worker processes share {said}: start fewer (--workers) (4 of 5 workers: the first, worker 2)"
+    ]
 
 
 def test_what_a_request_asks_for_on_average() -> None:
