@@ -44,7 +44,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveVllm]:
 @pytest.fixture
 def lent(live: LiveVllm, monkeypatch: pytest.MonkeyPatch) -> LiveVllm:
     """Everything that asks the registry for engine "vllm" gets the session's servers."""
-    monkeypatch.setitem(ENGINES, "vllm", EngineEntry("lent", lambda spec, arm: LentEngine(live)))
+    monkeypatch.setitem(ENGINES, "vllm", EngineEntry("lent", lambda spec, arm, alone: LentEngine(live)))
     return live
 
 

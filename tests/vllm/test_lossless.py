@@ -44,7 +44,7 @@ def checked(live: LiveVllm) -> Lossless:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(
-            registry.ENGINES, "vllm", registry.EngineEntry("lent", lambda spec, arm: LentEngine(live))
+            registry.ENGINES, "vllm", registry.EngineEntry("lent", lambda spec, arm, alone: LentEngine(live))
         )
         return asyncio.run(check_lossless(suite(*ARMS), PROMPTS))
 
