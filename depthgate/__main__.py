@@ -94,7 +94,7 @@ def _add_verb(verbs: argparse._SubParsersAction[OneLineParser], name: str, modul
 
 def _exit_code(error: Exception) -> int | None:
     """Of errors that a user can mend; None = a fault of ours. Imported late: --help stays fast."""
-    from engines.contract import EngineError
+    from engines.contract import EngineError, EngineLost
     from engines.embedded.profile import ProfileError
     from governors.registry import GovernorError
     from governors.trace_line import TraceError
@@ -105,7 +105,7 @@ def _exit_code(error: Exception) -> int | None:
     from reports.run_folder import RunFolderError
     from suites.model import SuiteError
 
-    if isinstance(error, JournalError | SwarmLost | WorkerError) or _is_full(error):
+    if isinstance(error, EngineLost | JournalError | SwarmLost | WorkerError) or _is_full(error):
         return MACHINE_AT_FAULT
     of_loads = (SuiteError, SwarmError, TraceError, TrafficError)
     named = (EngineError, GovernorError, ProfileError, RunFolderError, *of_loads)

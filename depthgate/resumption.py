@@ -53,11 +53,11 @@ def resume_plan(run_dir: Path, suite_name: str | None) -> RunPlan | None:
     suite was altered, or the manifest cannot be read.
     """
     run = read_run(run_dir)
+    if suite_name is not None:
+        _check_same(suite_name, run)
     if run.manifest.get("finished_utc") is not None:
         return None
     suite = _own_suite(run)
-    if suite_name is not None:
-        _check_same(suite_name, run)
     clock = str(run.manifest.get("clock"))
     if clock not in CLOCKS:
         raise UsageError(f"{run_dir / 'manifest.json'}: clock = {clock!r}: begin a new run")

@@ -14,7 +14,7 @@ from depthgate.machine import MachineSampler
 from depthgate.manifest import manifest_bytes, package_versions, write_manifest
 from depthgate.plan import RunPlan
 from depthgate.session import end_session, new_session, note_engine
-from engines.contract import Endpoint, Engine, EngineRequest
+from engines.contract import Endpoint, Engine, EngineError, EngineLost, EngineRequest
 from engines.registry import open_engines
 from loadgen.columns import request_columns
 from loadgen.compaction import compact_run
@@ -60,6 +60,8 @@ def execute(plan: RunPlan, progress: Progress, servers: VllmServers | None = Non
             write_manifest(plan.run_dir, manifest)
         if isinstance(error, JournalError):
             raise JournalError(f"{error}; then: depthgate run --resume {plan.run_dir}") from error
+        if isinstance(error, EngineError) and (plan.run_dir / "cells.jsonl").stat().st_size:
+            raise EngineLost(f"{error}; what came is kept: depthgate run --resume {plan.run_dir}") from error
         raise
     _finish(plan, manifest)
     return plan.run_dir

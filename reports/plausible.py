@@ -21,6 +21,7 @@ def plausible_requests(of: RequestColumns) -> bool:
     counts = (of.output_tokens.values, of.prompt_tokens.values, of.chunk_tokens)
     return (
         of.aligned
+        and bool(of.done_s.known[of.measured].all())
         and all(each.min(initial=0) >= 0 and each.max(initial=0) < MOST for each in counts)
         and _lived_in_order(of)
     )

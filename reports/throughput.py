@@ -21,7 +21,8 @@ from loadgen.records import CellRecord, Outcome
 from reports.samples import FloatArray, IntArray
 
 SLICES = 20
-COUNTED = [OUTCOMES.index(outcome) for outcome in (Outcome.DONE, Outcome.CANCELLED)]
+DONE = OUTCOMES.index(Outcome.DONE)
+COUNTED = (DONE, OUTCOMES.index(Outcome.CANCELLED))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,16 +89,19 @@ _SPANS = {"burst": _burst_spans, "closed": _window_spans, "open": _window_spans}
 def token_arrivals(of: RequestColumns) -> tuple[FloatArray, FloatArray, str | None] | None:
     """(times, tokens, note): when output tokens arrived. Totals without per-chunk counts are spread evenly.
 
-    A request that was cut off before its usage came is taken at the mean tokens per chunk of the others.
-    None when no request of the cell has a known count.
+    A request that this client cut off before its usage came is taken at the mean tokens per chunk of the
+    others. None when an answer that came whole has no known count, or no request has one.
     """
     chunks, total = of.chunks, of.output_tokens
     counted = np.isin(of.outcome, COUNTED) & (chunks > 0)
     known = counted & total.known
-    if not known.any():
-        return None
     spread = counted & ~of.by_chunk
+    uncounted = spread & ~total.known
+    if not known.any() or (uncounted & (of.outcome == DONE)).any():
+        return None
     note = f"tokens of {spread.sum()} of {counted.sum()} requests spread evenly over their chunks"
+    if uncounted.any():
+        note += f", {uncounted.sum()} of them cut off here and taken at the others' tokens a chunk"
     each = np.full(len(of), int(total.values[known].sum()) / int(chunks[known].sum()))
     each[known] = total.values[known] / chunks[known]
     placed = np.repeat(counted, chunks)

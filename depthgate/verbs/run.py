@@ -119,5 +119,5 @@ def _resumed(args: argparse.Namespace) -> Path:
             raise UsageError(f"{flag}: a run goes on with what it began with; drop {flag} or --resume")
     run_dir: Path = args.resume
     if not resume_run(run_dir, args.suite, quiet=args.json):
-        print(f"{run_dir}: this run was finished; judged as it is", file=sys.stderr)
+        print(f"{run_dir}: this run is finished: judged as it is; what it lacks takes a new run", file=sys.stderr)
     return run_dir

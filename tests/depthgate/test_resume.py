@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from depthgate import run as runs
 from depthgate.__main__ import main
+from depthgate.run import Run
 from depthgate.run_lock import run_lock
+from engines.contract import EngineError
 from reports.judge import judge_run
 from reports.run_folder import read_run
 from tests.depthgate.cli import ROOT, Finished, depthgate, refusal
@@ -48,7 +51,7 @@ options = { depth = 2 }
 metric = "tokens_per_s"
 min_ratio = 0.5
 """
-BROKEN = 1
+BROKEN, LOST = 1, 4
 UNSEALED = 3  # kept, and never a pass
 # The seal says so when the checkout was committed to between a run and its resumption.
 DIFFER = {"run", "command", "commit", "started_utc", "finished_utc", "sessions", "records_sha256", "seal"}
@@ -216,7 +219,8 @@ def test_a_finished_run_is_judged_as_it_is(whole: Path) -> None:
     page = whole / "report.html"
     before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path != page}
     done = go_on("--resume", whole)
-    assert f"{whole}: this run was finished; judged as it is\n" in done.err
+    assert f"{whole}: this run is finished: judged as it is; what it lacks takes a new run\n" in done.err
+    assert "not the suite of" in resumed_refusal(whole, "quickstart")
     assert done.code == depthgate("judge", whole).code
     after = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path != page}
     assert after == before
@@ -229,6 +233,23 @@ def test_a_finished_run_that_is_broken_stays_broken(tmp_path: Path) -> None:
     assert depthgate("run", suite, "--clock", "virtual", "--out", tmp_path / "runs").code == BROKEN
     (run_dir,) = (tmp_path / "runs").iterdir()
     assert go_on("--resume", run_dir).code == BROKEN
+
+
+def test_an_engine_that_goes_away_is_no_usage_error(
+    suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost_later(run: Run) -> None:
+        virtual(run)
+        raise EngineError("http://h:1: no connection; start the server there")
+
+    virtual = runs._CLOCKS["virtual"]
+    monkeypatch.setitem(runs._CLOCKS, "virtual", lost_later)
+    done = go_on(suite, "--clock", "virtual", "--out", tmp_path)
+    run_dir = only_run(tmp_path)
+    assert done.code == LOST
+    assert f"what came is kept: depthgate run --resume {run_dir}" in done.err
+    monkeypatch.setitem(runs._CLOCKS, "virtual", virtual)
+    assert go_on("--resume", run_dir).code == UNSEALED
 
 
 def test_a_second_process_is_refused(partial: Path) -> None:

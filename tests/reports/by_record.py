@@ -188,19 +188,24 @@ def _window_spans(records: Records, cell: CellRecord) -> TokenSpans | None:
 def token_arrivals(records: Records) -> tuple[FloatArray, FloatArray, str | None] | None:
     """(times, tokens, note): when output tokens arrived. Totals without per-chunk counts are spread evenly.
 
-    A request that was cut off before its usage came is taken at the mean tokens per chunk of the others.
-    None when no request of the cell has a known count.
+    A request that this client cut off before its usage came is taken at the mean tokens per chunk of the
+    others. None when an answer that came whole has no known count, or no request has one.
     """
     counted = [record for record in records if record.outcome in COUNTED and record.chunk_times_s]
     mean = _mean_tokens_per_chunk(counted)
-    if mean is None:
+    unknown = [record for record in counted if record.chunk_tokens is None and record.output_tokens is None]
+    if mean is None or any(record.outcome == Outcome.DONE for record in unknown):
         return None
     spread = sum(record.chunk_tokens is None for record in counted)
-    note = (
-        f"tokens of {spread} of {len(counted)} requests spread evenly over their chunks" if spread else None
-    )
+    note = f"tokens of {spread} of {len(counted)} requests spread evenly over their chunks"
+    if unknown:
+        note += f", {len(unknown)} of them cut off here and taken at the others' tokens a chunk"
     times = np.concatenate([np.asarray(record.chunk_times_s, dtype=np.float64) for record in counted])
-    return times, np.concatenate([_chunk_weights(record, mean) for record in counted]), note
+    return (
+        times,
+        np.concatenate([_chunk_weights(record, mean) for record in counted]),
+        note if spread else None,
+    )
 
 
 def _mean_tokens_per_chunk(records: Sequence[RequestRecord]) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -189,6 +191,17 @@ def test_totals_without_chunk_counts_are_spread_and_said() -> None:
     assert arrivals is not None
     assert arrivals[1].tolist() == [2.0] * 4
     assert arrivals[2] == "tokens of 1 of 1 requests spread evenly over their chunks"
+
+
+def test_only_what_this_client_cut_off_is_taken_at_the_others_rate() -> None:
+    """Two tokens a chunk; a whole answer without a count makes the figure unknown, however many have one."""
+    counted = request(times_s=(1.0, 2.0), tokens=None, output_tokens=4)
+    cut = request(times_s=(1.0, 2.0, 3.0), tokens=None, outcome=Outcome.CANCELLED)
+    arrivals = token_arrivals(columns([counted, cut]))
+    assert arrivals is not None
+    assert arrivals[1].tolist() == [2.0] * 5
+    assert str(arrivals[2]).endswith(", 1 of them cut off here and taken at the others' tokens a chunk")
+    assert token_arrivals(columns([counted] * 9 + [replace(cut, outcome=Outcome.DONE)])) is None
 
 
 def test_throughput_of_unknown_token_counts_is_unknown() -> None:
