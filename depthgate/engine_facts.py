@@ -68,7 +68,7 @@ def _step_tokens(words: tuple[str, ...]) -> int:
 
 
 def _of_servers(suite: Suite) -> EngineFacts:
-    """Servers that already run say their drafter's class, or nothing."""
+    """Servers that already run say their drafter's class, one that switches its k_max; or nothing."""
     from engines.openai_http import OpenAIEngine
     from engines.registry import build_engine
 
@@ -78,4 +78,8 @@ def _of_servers(suite: Suite) -> EngineFacts:
         if isinstance(engine, OpenAIEngine):
             classes.add(run_loop(engine.probe).drafter_class)
     known = classes - {None}
-    return EngineFacts(drafter_class=known.pop() if len(known) == 1 else None)
+    shared = suite.engine.url if any(arm.url is None for arm in suite.arms) else None
+    return EngineFacts(
+        drafter_class=known.pop() if len(known) == 1 else None,
+        k_max=run_loop(OpenAIEngine(shared).k_max) if shared else None,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from governors.contract import DepthDecision, DepthLimits, StepObservation, StepOutcome
 from governors.entry import GovernorContext, GovernorEntry, Options
-from governors.options import OptionReader
+from governors.options import RAISE_K_MAX, OptionReader
 
 
 class Fixed:
@@ -27,7 +27,7 @@ def build(options: Options, context: GovernorContext) -> Fixed:
 def depth_option(governor: str, options: Options, context: GovernorContext) -> int:
     """Option `depth`: 0..k_max, by default k_max. vLLM would clamp a larger one; here it is refused."""
     k_max = context.limits.k_max
-    mend = f"the engine drafts at most k_max={k_max}; lower the depth or raise num_speculative_tokens"
+    mend = f"the engine drafts at most k_max={k_max}; lower the depth or {RAISE_K_MAX}"
     return OptionReader(governor, options).integer("depth", k_max, 0, k_max, mend)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from governors.entry import GovernorError
 
+RAISE_K_MAX = "raise the engine's k_max (vLLM: num_speculative_tokens)"
+
 
 class OptionReader:
     """Options of one governor. A bool is never taken for a number; every refusal is a GovernorError."""

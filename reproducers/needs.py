@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from governors.contract import DepthLimits
+from governors.registry import depths
 from reproducers.configuration import EngineConfig, largest_captured
-from suites.model import Suite
+from suites.model import Arm, Suite
 
 STEP_TOKENS = 2048  # vLLM's least default of max_num_batched_tokens (vllm/engine/arg_utils.py)
+ANY_ENGINE = DepthLimits(k_max=1_000, max_num_seqs=1_024)  # beyond what any arm asks for
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class EngineFacts:
     step_records   it keeps them where a judge can read them
     share_armed    arms of a constant K run on the server with a schedule armed too
     step_tokens    most tokens of a step
+    k_max          most drafts of a step, of a server that takes arms in turn
     one_arm        a lone server that cannot switch governors serves the subject's arm alone
     """
 
@@ -31,6 +35,7 @@ class EngineFacts:
     step_records: bool = False
     share_armed: bool = False
     step_tokens: int | None = None
+    k_max: int | None = None
     one_arm: bool = False
 
 
@@ -44,6 +49,23 @@ def room(suite: Suite, facts: EngineFacts) -> str | None:
     if facts.config is None or facts.config.max_num_seqs >= most:
         return None
     return f"{most} requests run at once, the engine takes {facts.config.max_num_seqs}; raise max_num_seqs"
+
+
+def deep_enough(suite: Suite, facts: EngineFacts) -> str | None:
+    """Of every reproducer: a K that the engine cannot draft is refused there, or cut, which is no answer."""
+    deepest = max((arm for arm in suite.arms if arm.url is None), key=_asks_for, default=None)
+    if deepest is None or facts.k_max is None or _asks_for(deepest) <= facts.k_max:
+        return None
+    return (
+        f"arm {deepest.name!r} drafts {_asks_for(deepest)} a step, the engine at most k_max = {facts.k_max}; "
+        f"""raise it: depthgate serve --engine-options '{{"k_max": {_asks_for(deepest)}}}'"""
+    )
+
+
+def _asks_for(arm: Arm) -> int:
+    """The deepest K that an arm names; 0 where it takes whatever the engine has."""
+    deepest = max(depths(arm.governor, arm.options, ANY_ENGINE))
+    return 0 if deepest == ANY_ENGINE.k_max else deepest
 
 
 def comparison(suite: Suite, facts: EngineFacts) -> str | None:
@@ -133,5 +155,5 @@ def drafter_of(name: str) -> Need:
 
 def unmet(needs: tuple[Need, ...], suite: Suite, facts: EngineFacts) -> str | None:
     """The first reason why the run could mean nothing; None: it can."""
-    said = (need(suite, facts) for need in (comparison, *needs, room))
+    said = (need(suite, facts) for need in (comparison, *needs, room, deep_enough))
     return next((reason for reason in said if reason is not None), None)

@@ -1,6 +1,7 @@
 """Switching the governor of a running server, between requests: one server then serves every arm of a run.
 
-`GET /depthgate/arm` says what is in force, `POST` of {"governor": ..., "options": {...}} changes it.
+`GET /depthgate/arm` says what is in force, and the engine's k_max, which stays;
+`POST` of {"governor": ..., "options": {...}} changes it.
 Only this machine may: a request from elsewhere gets 403, whatever address the server is bound to.
 """
 
@@ -21,18 +22,23 @@ PATH = "/depthgate/arm"
 
 
 class ArmSwitch:
-    """`assemble` makes an engine of (governor, options), `install` puts it to work, `busy`: open requests."""
+    """`assemble` makes an engine of (governor, options), `install` puts it to work, `busy`: open requests,
+
+    `k_max`: most drafts of a step, whatever the arm.
+    """
 
     def __init__(
         self,
         governor: str,
         options: Mapping[str, object],
+        k_max: int,
         assemble: Callable[[str, Mapping[str, object]], Assembled],
         install: Callable[[Assembled], None],
         busy: Callable[[], int],
     ) -> None:
         self._governor = governor
         self._options = dict(options)
+        self._k_max = k_max
         self._assemble = assemble
         self._install = install
         self._busy = busy
@@ -62,7 +68,7 @@ class ArmSwitch:
         return self._in_force()
 
     def _in_force(self) -> web.Response:
-        arm = {"governor": self._governor, "options": self._options}
+        arm = {"governor": self._governor, "options": self._options, "k_max": self._k_max}
         return web.Response(body=orjson.dumps(arm), content_type="application/json")
 
 

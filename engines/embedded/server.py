@@ -70,7 +70,7 @@ async def _serve(settings: ServeSettings) -> int:
     ending: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     routes = EngineRoutes(assembled, journal, settings.seed, crashed=lambda: _end(ending, 1))
     application = routes.application()
-    _arm_switch(settings, routes).add_to(application)
+    _arm_switch(settings, assembled.profile.k_max, routes).add_to(application)
     runner = web.AppRunner(
         application, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_S
     )
@@ -113,7 +113,7 @@ async def _listen(runner: web.AppRunner, host: str, port: int) -> str:
     return f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}"
 
 
-def _arm_switch(settings: ServeSettings, routes: EngineRoutes) -> ArmSwitch:
+def _arm_switch(settings: ServeSettings, k_max: int, routes: EngineRoutes) -> ArmSwitch:
     """Switches keep profile, engine options and seed; a trace is of the arm that the server began with."""
     from engines.embedded.arm_switch import ArmSwitch
     from engines.embedded.assembly import assemble
@@ -121,6 +121,7 @@ def _arm_switch(settings: ServeSettings, routes: EngineRoutes) -> ArmSwitch:
     return ArmSwitch(
         settings.governor,
         settings.options,
+        k_max,
         lambda governor, options: assemble(
             settings.profile, governor, options, settings.engine_options, settings.seed
         ),

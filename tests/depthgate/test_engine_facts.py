@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from depthgate.catalogue_jobs import unmet_of
 from depthgate.engine_choice import on_engine
 from depthgate.engine_facts import foretold, unmet_need
+from depthgate.launch import Overrides
 from reproducers.registry import REPRODUCERS
 from suites.parse import load_suite
 from tests.depthgate.cli import refusal
@@ -76,7 +78,13 @@ def test_a_reproduction_without_meaning_or_with_an_arm_that_is_refused_spends_no
         assert "class 'dflash', and this engine's is 'eagle'" in refusal(
             "reproduce", "dflash-below-baseline", *out
         )
-        assert "does not switch to arm 'fixed_8'" in refusal("reproduce", "amplification", *out)
+        assert refusal("reproduce", "amplification", *out).endswith(
+            "amplification would mean nothing on this engine: arm 'fixed_8' drafts 8 a step, the engine at "
+            """most k_max = 2; raise it: depthgate serve --engine-options '{"k_max": 8}'"""
+        )
+        unmet = {name: unmet_of(each, Overrides(url=url)) for name, each in REPRODUCERS.items()}
+        assert "k_max = 2; raise it" in (unmet["amplification"] or "")
+        assert unmet["threshold-collapse"] is None
         assert "no server for fixed_2, schedule; add --arm fixed_2=URL" in refusal(
             "reproduce", "threshold-collapse", "--arm", f"off={url}", "--out", tmp_path / "out"
         )

@@ -33,7 +33,7 @@ class Bench:
         return asyncio.run(self._ask(method, body))
 
     async def _ask(self, method: str, body: object) -> tuple[int, Any]:
-        switch = ArmSwitch("off", {}, self.assemble, self.installed.append, lambda: self.open_requests)
+        switch = ArmSwitch("off", {}, 4, self.assemble, self.installed.append, lambda: self.open_requests)
         app = web.Application(middlewares=[errors_in_shape])
         switch.add_to(app)
         runner = web.AppRunner(app)
@@ -49,9 +49,9 @@ class Bench:
 
 def test_switches() -> None:
     bench = Bench()
-    assert bench.ask("GET") == (200, {"governor": "off", "options": {}})
+    assert bench.ask("GET") == (200, {"governor": "off", "options": {}, "k_max": 4})
     status, now = bench.ask("POST", {"governor": "fixed", "options": {"depth": 2}})
-    assert (status, now) == (200, {"governor": "fixed", "options": {"depth": 2}})
+    assert (status, now) == (200, {"governor": "fixed", "options": {"depth": 2}, "k_max": 4})
     assert bench.installed == [("fixed", {"depth": 2})]
 
 

@@ -85,7 +85,12 @@ def test_unknown_option_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("fixed", {"depth": 4}, "fixed.depth=4: the engine drafts at most k_max=3; lower the depth or raise"),
+        (
+            "fixed",
+            {"depth": 4},
+            "fixed.depth=4: the engine drafts at most k_max=3; lower the depth or "
+            "raise the engine's k_max (vLLM: num_speculative_tokens)",
+        ),
         ("fixed", {"depth": -1}, "fixed.depth=-1: give an integer from 0 to 3"),
         ("fixed", {"depth": True}, "fixed.depth=True: give an integer"),
         ("fixed", {"depth": 2.0}, "fixed.depth=2.0: give an integer"),

@@ -81,3 +81,24 @@ def test_streams_starve_where_a_step_is_short() -> None:
 def test_a_drafter_of_the_report_s_class_or_an_unknown_one() -> None:
     assert said("suffix-below-baseline", EngineFacts(drafter_class="suffix")) is None
     assert said("suffix-below-baseline", EngineFacts(drafter_class=None)) is None
+
+
+def test_the_deepest_arm_is_within_what_the_engine_drafts() -> None:
+    assert said("amplification", EngineFacts(k_max=8)) is None
+    assert said("amplification", EngineFacts(k_max=None)) is None
+    assert said("amplification", EngineFacts(k_max=7)) == (
+        "arm 'fixed_8' drafts 8 a step, the engine at most k_max = 7; "
+        """raise it: depthgate serve --engine-options '{"k_max": 8}'"""
+    )
+
+
+def test_a_schedule_that_would_be_cut_asks_for_its_depth_and_a_policy_of_any_depth_for_none() -> None:
+    suite = load_suite("amplification")
+    rows = {"schedule": [[1, 4, 6], [5, 512, 0]]}
+    scheduled = replace(suite.arms[0], name="s", governor="schedule", options=rows)
+    follower = replace(suite.arms[0], name="d", governor="goodput_table")
+    shallow = EngineFacts(k_max=4)
+    assert "arm 's' drafts 6" in (unmet((), replace(suite, arms=(scheduled, follower)), shallow) or "")
+    assert unmet((), replace(suite, arms=(follower,)), shallow) is None
+    elsewhere = replace(scheduled, url="http://127.0.0.1:1")  # its server has it already
+    assert unmet((), replace(suite, arms=(elsewhere,)), shallow) is None
