@@ -9,6 +9,7 @@ from depthgate.exits import UsageError
 from depthgate.options import checked_url, is_url, json_object
 from suites.model import EngineSpec, Suite
 from suites.parse import load_suite
+from suites.secrets import secret_path
 
 KINDS = "embedded | URL | vllm | vllm:SUITE | vllm:{JSON}"
 TINY_SUITE = "vllm-cpu-smoke"  # whose engine bare `vllm` takes: the tiny models of `make vllm-cpu`
@@ -36,6 +37,8 @@ def engine_choice(text: str | None) -> EngineChoice:
 
 def _vllm_of_json(text: str) -> EngineSpec:
     given = json_object("--engine vllm:", text)
+    if (where := secret_path(given, "--engine vllm")) is not None:
+        raise UsageError(f"{where}: a secret; drop it, a server inherits the environment")
     model = given.pop("model", None)
     if not isinstance(model, str):
         raise UsageError('--engine vllm:{…}: no "model"; write {"model": "…", "drafter": "…", "k_max": 4}')

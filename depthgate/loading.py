@@ -22,6 +22,7 @@ from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
 from suites.limits import LONGEST_S
 from suites.measures import SAMPLES_NEEDED
+from suites.secrets import secret_path
 from suites.traffic import CLIENT_FIELDS
 
 INVALID = 4
@@ -85,7 +86,10 @@ def _body(text: str | None) -> dict[str, object] | None:
     body = None if text is None else json_object("--body", text)
     for name in sorted(CLIENT_FIELDS & (body or {}).keys()):
         raise UsageError(f"--body: {name!r} is set by the client; drop it or use the flag for it")
-    return _sendable("--body", body)
+    body = _sendable("--body", body)
+    if (where := secret_path(body, "--body")) is not None:
+        raise UsageError(f"{where}: a secret; drop it and give it by the environment (OPENAI_API_KEY)")
+    return body
 
 
 def _sendable(flag: str, value: Sendable) -> Sendable:

@@ -9,18 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 from suites.model import SuiteError
+from suites.secrets import key_shown, secret_path
 
 SHOWN_CHARACTERS = 60
 
 # Names become parts of file names and of page anchors, and the suite comes from anywhere.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
-# Names under which no suite may carry a value: of a body's field, a server's variable or flag.
-SECRET = re.compile(
-    r"(.*[_-])?(api[_-]?key|authorization|passw(or)?d|secret([_-]key)?)"
-    r"|(hf|hugging_?face(_hub)?|auth|access|bearer)[_-]token",
-    re.IGNORECASE,
-)
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -33,11 +27,6 @@ def shown(value: object) -> str:
     """A value as an error shows it: one line, control characters escaped, cut."""
     text = repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
-
-
-def _key(name: object) -> str:
-    text = str(name)
-    return text if text.isprintable() else repr(text)
 
 
 def _is_finite(value: object) -> bool:
@@ -60,7 +49,7 @@ class Fields:
 
     def at(self, name: str) -> str:
         """The field's full path, `arms[2].governor`."""
-        return f"{self.path}.{_key(name)}" if self.path else _key(name)
+        return f"{self.path}.{key_shown(name)}" if self.path else key_shown(name)
 
     def fault(self, name: str, mend: str) -> SuiteError:
         """The error to raise for field `name`."""
@@ -167,25 +156,19 @@ class Fields:
             return {}
         if not isinstance(value, Mapping):
             raise self.fault(name, "must be a table of options")
+        if (where := secret_path(value, self.at(name))) is not None:
+            raise SuiteError(
+                f"{self.source}: {where}: a suite stands in every run of it; drop the secret here and "
+                "give it by the environment (OPENAI_API_KEY; a server inherits all of it)"
+            )
         return self._table_of(value, self.at(name))
 
     def _table_of(self, value: Mapping[object, object], path: str) -> dict[str, object]:
-        for key in value:
-            self._no_secret(str(key), f"{path}.{_key(key)}")
-        return {str(key): self._plain(item, f"{path}.{_key(key)}") for key, item in value.items()}
-
-    def _no_secret(self, name: str, path: str) -> None:
-        if SECRET.fullmatch(name.partition("=")[0].lstrip("-")):
-            raise SuiteError(
-                f"{self.source}: {path}: a suite stands in every run of it; drop the secret here and "
-                "give it by the environment (OPENAI_API_KEY; a server inherits all of it)"
-            )
+        return {str(key): self._plain(item, f"{path}.{key_shown(key)}") for key, item in value.items()}
 
     def _plain(self, value: object, path: str) -> object:
         if isinstance(value, Mapping):
             return self._table_of(value, path)
-        if isinstance(value, str) and value.startswith("--"):
-            self._no_secret(value, path)
         if isinstance(value, list | tuple):
             return [self._plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
         if isinstance(value, float) and not math.isfinite(value):

@@ -28,6 +28,7 @@ def test_forms() -> None:
         ("vllm:quickstart", "that suite's engine is 'embedded'"),
         ("vllm:{oops", "not JSON"),
         ('vllm:{"k_max": 2}', 'no "model"'),
+        ('vllm:{"model": "m", "env": {"HF_HUB_TOKEN": "x"}}', "--engine vllm.env.HF_HUB_TOKEN: a secret"),
     ],
 )
 def test_slips(text: str, words: str) -> None:

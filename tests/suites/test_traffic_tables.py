@@ -101,6 +101,8 @@ def test_slips(traffic: str, said: str) -> None:
         ('{ headers = { Authorization = "hunter2" } }', "body.headers.Authorization"),
         ('{ env = { HF_TOKEN = "hunter2" } }', "body.env.HF_TOKEN"),
         ('{ args = ["--api-key=hunter2"] }', "body.args[0]"),
+        ("{ args = ['--override', '{\"api_key\": \"hunter2\"}'] }", "body.args[1]"),
+        ('{ token = "hunter2" }', "body.token"),
     ],
 )
 def test_a_secret_is_refused_and_not_repeated(body: str, field: str) -> None:
