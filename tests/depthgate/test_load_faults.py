@@ -23,12 +23,12 @@ import pytest
 from depthgate.__main__ import main
 from loadgen.journal import read_requests
 from loadgen.records import Outcome
-from tests.depthgate.cli import ROOT, depthgate, refusal
-from tests.loadgen.servers import STREAM, Answer, Asked, chunk, event, says, serving, whole
+from tests.depthgate.cli import depthgate, refusal
+from tests.depthgate.ended_load import ANSWERED, GOOD, Hanging, load_process
+from tests.loadgen.servers import Answer, Asked, serving
 from tests.loadgen.test_retokenised import Letters, module
 
 pytestmark = pytest.mark.http
-GOOD = says(whole(event("abc", 2), event("d e", 3)))
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def test_a_full_disk_is_the_machines_fault() -> None:
     assert "Traceback" not in done.err
 
 
-ANSWERED, STREAMS = 20, 3
+STREAMS = 3
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -163,26 +163,13 @@ def test_a_load_that_is_ended_loses_nothing_that_had_ended(
     tmp_path: Path, sent: signal.Signals, workers: str
 ) -> None:
     """Twenty answers, then all streams hang. Ended kindly, those under way are records too."""
-    started = 0
-
-    async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
-        nonlocal started
-        started += 1
-        if started <= ANSWERED:
-            return await GOOD(writer, asked)
-        writer.write(STREAM + chunk(event("abc", 2)))
-        await asyncio.sleep(60)
-
+    answer = Hanging()
     path = tmp_path / "records.jsonl"
     with in_thread(answer) as url:
-        command = [sys.executable, "-m", "depthgate", "load", "--url", url, "--model", "m"]
-        command += ["--requests", "500", "--max-tokens", "3", "--concurrency", str(STREAMS)]
-        command += ["--records", str(path), "--workers", workers]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-        )
+        flags = ["--requests", "500", "--concurrency", str(STREAMS), "--workers", workers]
+        process = load_process(url, *flags, "--records", str(path))
         wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") == ANSWERED)
-        wait_for(lambda: started == ANSWERED + STREAMS)
+        wait_for(lambda: answer.started == ANSWERED + STREAMS)
         process.send_signal(sent)
         out, err = process.communicate(timeout=30)
     assert process.returncode == (-9 if sent is signal.SIGKILL else 130), err

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,14 +14,12 @@ from loadgen.journal import read_requests
 from loadgen.records import Outcome
 from reports.judge import judge_run
 from reports.run_folder import read_run
-from tests.depthgate.cli import ROOT
-from tests.depthgate.test_load_faults import GOOD, in_thread, load, wait_for
+from tests.depthgate.ended_load import ANSWERED, GOOD, Hanging, load_process
+from tests.depthgate.test_load_faults import in_thread, load, wait_for
 from tests.depthgate.test_resume import go_on, killed, only_run
-from tests.loadgen.servers import STREAM, Asked, chunk, event
+from tests.loadgen.servers import Asked
 
 pytestmark = pytest.mark.http
-
-ANSWERED = 20
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -31,30 +27,14 @@ def test_an_open_load_that_is_ended_loses_nothing_that_had_ended(
     tmp_path: Path, sent: signal.Signals
 ) -> None:
     """Twenty answers, then all hang, and the rest is due in a million years: nobody may wait for that."""
-    started = 0
-
-    async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
-        nonlocal started
-        started += 1
-        if started <= ANSWERED:
-            return await GOOD(writer, asked)
-        writer.write(STREAM + chunk(event("abc", 2)))
-        await asyncio.sleep(60)
-
+    answer = Hanging()
     path, trace = tmp_path / "records.jsonl", tmp_path / "due.txt"
     trace.write_text("0\n" * (ANSWERED + 5) + "500000\n" * 40)
     with in_thread(answer) as url:
-        command = [sys.executable, "-m", "depthgate", "load", "--url", url, "--model", "m", "--json", "-"]
-        command += ["--trace", str(trace), "--requests", "65", "--max-tokens", "3", "--workers", "3"]
-        process = subprocess.Popen(
-            [*command, "--records", str(path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
+        flags = ["--trace", str(trace), "--requests", "65", "--workers", "3", "--records", str(path)]
+        process = load_process(url, "--json", "-", *flags)
         wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") == ANSWERED)
-        wait_for(lambda: started == ANSWERED + 5)
+        wait_for(lambda: answer.started == ANSWERED + 5)
         process.send_signal(sent)
         out, err = process.communicate(timeout=60)  # to its workers' end: they hold the other end of err
     assert process.returncode == (-9 if sent is signal.SIGKILL else 130), err
