@@ -1,4 +1,4 @@
-"""Do two runs of one suite through different loads agree? `python -m ci.agreement RUN RUN`: exit code 0 or 1.
+"""Do two runs of one suite through different loads agree? `python -m ci.agreement RUN RUN` exits with 0 or 1.
 
 The bars, declared before the runs that docs/locust.md reports: the output tokens of every request are equal;
 of each point, over repeats in pairs, the geometric mean of the throughputs' ratio is within 2 % of 1, and the
@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from depthgate.usage import OneLineParser
 from reports.metrics import ttft_s
 from reports.pooled import interval_of_logs
-from reports.run_folder import CellData, read_run
+from reports.run_folder import CellData, RunFolderError, read_run
 from reports.samples import percentiles
 from reports.throughput import token_spans
 
@@ -52,12 +54,17 @@ def compare(point: str, pairs: list[tuple[CellData, CellData]], mode: str) -> bo
     return agrees
 
 
-def main(paths: list[str]) -> int:
-    one, other = (read_run(Path(path)) for path in paths)
+def main(words: Sequence[str] | None = None) -> int:
+    """SystemExit for --help and what cannot be compared."""
+    parser = OneLineParser(prog="python -m ci.agreement", description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("runs", metavar="RUN", nargs=2, type=Path, help="a run's folder, as out/NAME")
+    try:
+        one, other = map(read_run, parser.parse_args(words).runs)
+    except RunFolderError as error:
+        parser.error(str(error))
     suite = one.suite
     if suite is None or one.manifest.get("suite_sha256") != other.manifest.get("suite_sha256"):
-        print("these are not two runs of one suite")
-        return 2
+        parser.error("these are not two runs of one suite")
     print("arm,c,valid_pairs,tokens,rate_low,rate_ratio,rate_high,ttft_low,ttft_ratio,ttft_high,says")
     points: dict[str, list[tuple[CellData, CellData]]] = defaultdict(list)
     for key in one.cells.keys() & other.cells.keys():
@@ -67,4 +74,4 @@ def main(paths: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from depthgate.usage import OneLineParser
 from governors.telemetry import StepRecord
 from loadgen.records import CellKey, Outcome, RequestRecord
 from loadgen.traffic import TrafficMix
 from loadgen.virtual import simulate_cell
 from suites.canonical import suite_sha256
+from suites.fields import nearest, shown
 from suites.locate import suite_names
 from suites.model import Arm, Suite
 from suites.parse import load_suite
@@ -101,5 +102,16 @@ def remake(names: Sequence[str]) -> None:
         golden_path(name).write_text(f"{text}\n", encoding="utf-8")
 
 
+def main(words: Sequence[str] | None = None) -> None:
+    """Of the scenarios that are named, else of all. SystemExit for --help and a name that is none."""
+    parser = OneLineParser(prog="python -m tests.suites.scenario_runs", description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", help="scenarios; left out, all of them")
+    names = parser.parse_args(words).names
+    for name in names:
+        if name not in SCENARIOS:
+            parser.error(f"{shown(name)}: no such scenario; {nearest(name, SCENARIOS)}")
+    remake(names or SCENARIOS)
+
+
 if __name__ == "__main__":
-    remake(sys.argv[1:] or SCENARIOS)
+    main()
