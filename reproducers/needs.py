@@ -56,9 +56,11 @@ def deep_enough(suite: Suite, facts: EngineFacts) -> str | None:
     deepest = max((arm for arm in suite.arms if arm.url is None), key=_asks_for, default=None)
     if deepest is None or facts.k_max is None or _asks_for(deepest) <= facts.k_max:
         return None
+    depth = _asks_for(deepest)
+    options = f'{{"k_max": {depth}, "acceptance": {{"by_class": {{"default": [{depth} rates]}}}}}}'
     return (
-        f"arm {deepest.name!r} drafts {_asks_for(deepest)} a step, the engine at most k_max = {facts.k_max}; "
-        f"""raise it: depthgate serve --engine-options '{{"k_max": {_asks_for(deepest)}}}'"""
+        f"arm {deepest.name!r} drafts {depth} a step, the engine at most k_max = {facts.k_max}; "
+        f"take a --profile as deep, or raise it: depthgate serve --engine-options '{options}'"
     )
 
 

@@ -16,6 +16,8 @@ from suites.traffic import check_conversations, read_traffic
 
 __all__ = ["load_suite", "parse_suite"]
 
+MAY_BE_SECRET = re.compile(r"(?:[^/?#]*//)?[^/?#]*@|[^?#]*[?#]")  # of a URL: credentials, query, fragment
+
 
 def load_suite(path_or_name: str | Path) -> Suite:
     """The validated suite of a bundled name or a path. SuiteError: one line with file, field, value, mend."""
@@ -65,8 +67,16 @@ def _required(top: Fields, name: str) -> object:
 
 
 def _url(fields: Fields) -> str | None:
+    """An http(s) URL; what might be a secret in one is refused, and not said again."""
     url = fields.text_or_none("url")
-    if url is not None and not re.match(r"https?://[^\s/]", url):
+    if url is None:
+        return None
+    if MAY_BE_SECRET.match(url):
+        raise SuiteError(
+            f"{fields.source}: {fields.at('url')}: holds credentials, a query or a fragment; drop them, "
+            "and set OPENAI_API_KEY in the environment for a key"
+        )
+    if not re.match(r"https?://[^\s/]", url):
         raise fields.fault("url", "must begin with http:// or https:// and name a host")
     return url
 

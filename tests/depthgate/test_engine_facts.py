@@ -80,10 +80,11 @@ def test_a_reproduction_without_meaning_or_with_an_arm_that_is_refused_spends_no
         )
         assert refusal("reproduce", "amplification", *out).endswith(
             "amplification would mean nothing on this engine: arm 'fixed_8' drafts 8 a step, the engine at "
-            """most k_max = 2; raise it: depthgate serve --engine-options '{"k_max": 8}'"""
+            "most k_max = 2; take a --profile as deep, or raise it: depthgate serve "
+            """--engine-options '{"k_max": 8, "acceptance": {"by_class": {"default": [8 rates]}}}'"""
         )
         unmet = {name: unmet_of(each, Overrides(url=url)) for name, each in REPRODUCERS.items()}
-        assert "k_max = 2; raise it" in (unmet["amplification"] or "")
+        assert "engine at most k_max = 2" in (unmet["amplification"] or "")
         assert unmet["threshold-collapse"] is None
         assert "no server for fixed_2, schedule; add --arm fixed_2=URL" in refusal(
             "reproduce", "threshold-collapse", "--arm", f"off={url}", "--out", tmp_path / "out"

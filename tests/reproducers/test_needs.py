@@ -88,7 +88,8 @@ def test_the_deepest_arm_is_within_what_the_engine_drafts() -> None:
     assert said("amplification", EngineFacts(k_max=None)) is None
     assert said("amplification", EngineFacts(k_max=7)) == (
         "arm 'fixed_8' drafts 8 a step, the engine at most k_max = 7; "
-        """raise it: depthgate serve --engine-options '{"k_max": 8}'"""
+        "take a --profile as deep, or raise it: depthgate serve "
+        """--engine-options '{"k_max": 8, "acceptance": {"by_class": {"default": [8 rates]}}}'"""
     )
 
 

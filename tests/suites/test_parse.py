@@ -132,6 +132,36 @@ def test_a_fault_names_field_value_and_mend(before: str, after: str, said: str) 
     assert said in _broken(before, after)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2@127.0.0.1:8000",
+        "https://hunter2@h/v1",
+        "http://h/v1?key=hunter2",
+        "http://h#hunter2",
+        "ftp://me:hunter2@h",
+        "me:hunter2@h:8000",
+        "http://[::1?hunter2",
+    ],
+)
+def test_a_url_with_what_may_be_a_secret_is_refused_by_its_field_without_repeating_it(url: str) -> None:
+    for place, after in (
+        ("engine.url", f'name = "tiny"\nengine = {{ kind = "openai", url = "{url}" }}'),
+        ("arms[0].url", f'name = "off"\nurl = "{url}"'),
+    ):
+        said = _broken('name = "tiny"' if place == "engine.url" else 'name = "off"', after)
+        assert said.startswith(f"tiny.toml: {place}: holds credentials, a query or a fragment; drop them")
+        assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8000", "https://h/v1/", "http://h/~me@home", "http://[::1]:80"]
+)
+def test_a_plain_url_is_taken(url: str) -> None:
+    table = tomllib.loads(GOOD) | {"engine": {"kind": "openai", "url": url}}
+    assert parse_suite(table, "tiny.toml").engine.url == url
+
+
 @pytest.mark.parametrize("table", ["load", "traffic", "arms"])
 def test_a_missing_part_is_named(table: str) -> None:
     whole = tomllib.loads(GOOD)
