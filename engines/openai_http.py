@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engines import api_key
+from engines.certificates import check_certificates
 from engines.contract import Endpoint, EngineError, EngineLost, EngineRequest
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class OpenAIEngine:
         """GET /health, /v1/models and /metrics; none of them changes anything on the server."""
         import aiohttp
 
+        check_certificates(self._url)
         timeout = aiohttp.ClientTimeout(total=PROBE_S)
         try:
             async with aiohttp.ClientSession(timeout=timeout, headers=api_key.auth_headers()) as session:

@@ -11,6 +11,7 @@ import ssl
 from collections import deque
 from urllib.parse import quote, urlsplit
 
+from engines.certificates import check_certificates
 from loadgen.connection import Connection, SocketConnection, TransportConnection
 from loadgen.lag import ReadLag
 from loadgen.reads import Clock, Reads
@@ -37,12 +38,16 @@ class Answer:
 
 
 class Wire:
-    """Connections to one server. `headers` go with every request. Raises ValueError on a bad URL."""
+    """Connections to one server. `headers` go with every request.
+
+    Raises ValueError on a bad URL, EngineError for certificates that cannot be read.
+    """
 
     def __init__(self, base_url: str, headers: dict[str, str], clock: Clock) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"URL {base_url!r}: write http://127.0.0.1:8000")
+        check_certificates(base_url)
         self._clock = clock
         self._stamps = KernelStamps(clock)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None

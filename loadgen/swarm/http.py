@@ -21,6 +21,7 @@ from gevent.monkey import get_original
 from gevent.ssl import create_default_context
 from geventhttpclient.connectionpool import ConnectionPool, SSLConnectionPool
 
+from engines.certificates import check_certificates
 from loadgen.dialogue import Message
 from loadgen.exchange import Exchange
 from loadgen.reads import Clock, Reads
@@ -70,6 +71,7 @@ class StreamClient:
         url = urlsplit(base_url.rstrip("/"))
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"URL {base_url!r}: write http://127.0.0.1:8000")
+        check_certificates(base_url)
         tls = url.scheme == "https"
         self._host, self._port = url.hostname, url.port or (443 if tls else 80)
         self._model = model

@@ -13,6 +13,7 @@ from typing import Any
 import gevent
 import gevent.queue
 
+from engines.contract import EngineError
 from loadgen.records import RequestRecord
 from loadgen.request import ClientSettings
 from loadgen.swarm.http import StreamClient
@@ -90,7 +91,7 @@ class Station:
         order = Order.of(data)
         try:
             self._cell = self._prepared(order)
-        except (ValueError, OSError, KeyError) as error:
+        except (EngineError, ValueError, OSError, KeyError) as error:
             self._send(READY, {"number": order.number, "fault": f"{type(error).__name__}: {error}"})
 
     def go(self, data: Mapping[str, Any]) -> None:
