@@ -104,7 +104,8 @@ def _sendable(flag: str, value: Sendable) -> Sendable:
 def _settings(args: argparse.Namespace) -> LoadSettings:
     _check_pace(args)
     if args.prompts is not None and not args.prompts.is_file():
-        raise UsageError(f"--prompts {args.prompts}: no such file; a prompt a line, or JSONL, CSV, parquet")
+        what = "is no regular file" if args.prompts.exists() else "no such file"
+        raise UsageError(f"--prompts {args.prompts}: {what}; a prompt a line, or JSONL, CSV, parquet")
     return LoadSettings(
         url=checked_url("--url", args.url),
         concurrency=args.concurrency or 1,

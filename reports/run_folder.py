@@ -116,6 +116,8 @@ def read_run(path: Path | RunFolder) -> RunFolder:
     """
     if isinstance(path, RunFolder):
         return path
+    if path.exists() and not path.is_dir():
+        raise RunFolderError(f"{path}: is a file; name the run folder, out/NAME-TIME")
     if not path.is_dir():
         raise RunFolderError(f"{path}: no such run folder; runs lie under out/")
     if not any((path / name).exists() for name in ("manifest.json", "cells.jsonl", "requests")):

@@ -271,6 +271,7 @@ def test_a_dataset_file_without_the_column(tmp_path: Path) -> None:
         ([*LOAD, "--rate", "2", "--workers", "300"], "--workers: '300' must be a whole number from 1 to 256"),
         ([*LOAD, "--trace", "absent.txt", "--model", "m"], "trace absent.txt: cannot be read"),
         (["load", "--url", "http://127.0.0.1:9", "--requests", "1", "--prompts", "absent.txt"], "absent.txt"),
+        ([*LOAD, "--prompts", "/dev/null"], "--prompts /dev/null: is no regular file; a prompt a line"),
         (
             ["reproduce", "threshold-collapse", "--repeats", "0"],
             "--repeats: '0' must be a whole number from 1",

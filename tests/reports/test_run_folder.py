@@ -98,6 +98,9 @@ def test_nan_in_a_manifest_is_null(run: Path) -> None:
 def test_what_is_no_run_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="no such run folder"):
         judge_run(tmp_path / "nowhere")
+    (tmp_path / "cells.jsonl.bak").write_text("")
+    with pytest.raises(RunFolderError, match="is a file; name the run folder"):
+        judge_run(tmp_path / "cells.jsonl.bak")
     with pytest.raises(RunFolderError, match="not a run folder"):
         judge_run(tmp_path)
 
