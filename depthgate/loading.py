@@ -20,6 +20,7 @@ from loadgen.load_command import LoadSettings, run_load
 from loadgen.records import CellRecord, RequestRecord
 from loadgen.retokenised import Recount, Recounted, load_tokenizer
 from reports.load_summary import LoadSummary
+from suites.grammar import counted
 from suites.limits import LONGEST_S
 from suites.measures import SAMPLES_NEEDED
 from suites.secrets import secret_path
@@ -148,8 +149,8 @@ def _check_pace(args: argparse.Namespace) -> None:
     if args.rate is not None and args.requests / args.rate > LONGEST_S:
         days = args.requests / args.rate / 86_400
         raise UsageError(
-            f"--rate {args.rate:g}: {args.requests} requests would take {days:.3g} days; raise the rate, "
-            "or lower --requests"
+            f"--rate {args.rate:g}: {counted(args.requests, 'request')} would take {days:.3g} days; "
+            "raise the rate, or lower --requests"
         )
     if (args.arrivals == "gamma") != (args.cv is not None):
         raise UsageError(f"--arrivals {args.arrivals}: --cv goes with gamma; give both or neither")
@@ -202,7 +203,7 @@ def summed_up(
     figures = summary.figures(cell) | {"invalid": list(faults), "client_limited": list(warnings)}
     if cell is None:
         figures["interrupted"] = True
-    lines = [f"{settings.url}: {settings.requests} requests {_pace(settings)}"]
+    lines = [f"{settings.url}: {counted(settings.requests, 'request')} {_pace(settings)}"]
     for name, value in figures.items():
         if not isinstance(value, dict | list):
             lines.append(f"  {name:<26} {_shown(value)}")
@@ -220,7 +221,11 @@ def summed_up(
 def _few(done: int) -> list[str]:
     """Of percentiles that this many requests do not resolve."""
     lacking = [f"{name} needs {needed}" for name, needed in SAMPLES_NEEDED.items() if 0 < done < needed]
-    return [f"{done} requests: too few to tell a percentile ({', '.join(lacking)})"] if lacking else []
+    return (
+        [f"{counted(done, 'request')}: too few to tell a percentile ({', '.join(lacking)})"]
+        if lacking
+        else []
+    )
 
 
 def _pace(settings: LoadSettings) -> str:
@@ -228,7 +233,7 @@ def _pace(settings: LoadSettings) -> str:
         return f"at most, due as in {settings.trace}"
     if settings.rate_per_s is not None:
         return f"at {settings.rate_per_s:g} a second, {settings.arrivals} arrivals"
-    return f"over {settings.concurrency} streams"
+    return f"over {counted(settings.concurrency, 'stream')}"
 
 
 def _faults(cell: CellRecord, settings: LoadSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -20,6 +20,7 @@ from engines.vllm_options import MOST_SEQS
 from governors.profile import Profile
 from reports.step_costs import LEAST_STEPS, Fitted, TooFewSteps
 from suites.fields import Fields, shown
+from suites.grammar import counted
 from suites.model import EngineSpec
 from suites.traffic import MOST_WORDS
 
@@ -76,9 +77,8 @@ def _check_limits(plan: ProfilingPlan) -> None:
     """A batch that the engine never runs, or a request that it never takes, would be waited for in vain."""
     seqs, tokens = _limits(plan.engine)
     if plan.batches[-1] > seqs:
-        raise UsageError(
-            f"--batches {plan.batches[-1]}: the engine runs {seqs} requests at once (max_num_seqs); lower it"
-        )
+        most = f"the engine runs {counted(seqs, 'request')} at once (max_num_seqs)"
+        raise UsageError(f"--batches {plan.batches[-1]}: {most}; lower it")
     if tokens is None:
         return
     answer = answer_tokens(plan.steps, plan.depths[-1])

@@ -8,6 +8,7 @@ from loadgen.arrivals import DIGITS
 from loadgen.sends import LoadRules, Send
 from loadgen.share import ALL, Share
 from loadgen.steady import Turn, Window
+from suites.grammar import counted
 from suites.model import Burst
 
 
@@ -59,8 +60,12 @@ class BurstsOnTop:
 
     def notes(self) -> tuple[str, ...]:
         said = [
-            f"{burst.requests} requests at once on top, at {burst.at_s:g} s"
-            + (f" and {burst.times - 1} times more, every {burst.every_s:g} s" if burst.every_s else "")
+            f"{counted(burst.requests, 'request')} at once on top, at {burst.at_s:g} s"
+            + (
+                f" and {counted(burst.times - 1, 'time')} more, every {burst.every_s:g} s"
+                if burst.every_s
+                else ""
+            )
             for burst in self._bursts
         ]
         return (*self._rules.notes(), *said)

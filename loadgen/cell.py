@@ -32,6 +32,7 @@ from loadgen.stream import Prompts, RunningCell
 from loadgen.worker_count import workers_of
 from loadgen.worker_process import Job
 from loadgen.workers import Crew
+from suites.grammar import counted
 from suites.model import LoadSpec
 
 # An embedded engine that cannot keep up with its model is not a slow engine but no engine at all. Lateness
@@ -157,8 +158,8 @@ def no_success(scribe: Tally) -> Iterable[str]:
     """A cell in which nothing succeeded says nothing about speed."""
     if scribe.outcomes[Outcome.DONE]:
         return ()
-    total = scribe.outcomes.total()
-    return (f"none of {total} requests succeeded; the first: {scribe.first_failure or 'none was sent'}",)
+    total, first = counted(scribe.outcomes.total(), "request"), scribe.first_failure or "none was sent"
+    return (f"none of {total} succeeded; the first: {first}",)
 
 
 def engine_faults(lag: EngineLag | None, cell_s: float) -> Iterable[str]:
@@ -182,10 +183,9 @@ def governor_faults(errors: int) -> Iterable[str]:
     """An engine survives a policy that fails; a cell in which that happened is not of this policy."""
     if errors <= 0:
         return ()
-    calls = "call" if errors == 1 else "calls"
     return (
-        f"policy not applied: {errors} {calls} of the governor failed and the engine went on at k_max; "
-        "mend the governor (the engine's log has the traceback)",
+        f"policy not applied: {counted(errors, 'call')} of the governor failed and the engine went on at "
+        "k_max; mend the governor (the engine's log has the traceback)",
     )
 
 
@@ -204,7 +204,8 @@ def queue_notes(concurrency: int | None, max_num_seqs: int | None) -> Iterable[s
     if max_num_seqs is None or concurrency is None or concurrency <= max_num_seqs:
         return ()
     queued = concurrency - max_num_seqs
-    return (f"{queued} of {concurrency} streams queue: max_num_seqs is {max_num_seqs}",)
+    verb = "queues" if queued == 1 else "queue"
+    return (f"{queued} of {concurrency} streams {verb}: max_num_seqs is {max_num_seqs}",)
 
 
 def odd_counters(counters: EngineCounters) -> Iterable[str]:

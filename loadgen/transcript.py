@@ -17,6 +17,7 @@ from engines.api_key import without_key
 from loadgen.records import TokenSource
 from loadgen.shape import Shape, shape_of
 from loadgen.sse import SseParser
+from suites.grammar import counted
 
 DONE = b"[DONE]"
 TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "tool_calls", "refusal")
@@ -251,11 +252,11 @@ def _rises(totals: Sequence[int | None]) -> list[int]:
 def _contradictions(chunks: _Chunks, usage: int | None, max_tokens: int | None) -> tuple[str, ...]:
     notes = []
     if usage is not None and chunks.tokens is not None and sum(chunks.tokens) != usage:
-        notes.append(f"usage says {usage} tokens, the chunks carried {sum(chunks.tokens)}")
+        notes.append(f"usage says {counted(usage, 'token')}, the chunks carried {sum(chunks.tokens)}")
     if usage and not chunks.ends:
-        notes.append(f"usage says {usage} tokens, no chunk carried any text")
+        notes.append(f"usage says {counted(usage, 'token')}, no chunk carried any text")
     if usage is not None and max_tokens is not None and usage > max_tokens:
-        notes.append(f"usage says {usage} tokens, max_tokens was {max_tokens}")
+        notes.append(f"usage says {counted(usage, 'token')}, max_tokens was {max_tokens}")
     return tuple(notes)
 
 

@@ -19,6 +19,7 @@ from loadgen.steady import Window
 from loadgen.stream import Prompts
 from loadgen.virtual_sources import BurstSource, ClosedSource, RulesSource
 from loadgen.virtual_traffic import VirtualTraffic
+from suites.grammar import counted
 from suites.model import Arm, LoadSpec
 
 
@@ -98,7 +99,7 @@ _DRIVERS: dict[str, Callable[[Assembled, VirtualTraffic], _Run]] = {
 def _cell_record(engine: Assembled, key: CellKey, load: LoadSpec, run: _Run) -> CellRecord:
     totals, window = engine.core.totals, run.driven.window
     done = any(record.outcome is Outcome.DONE for record in run.records)
-    invalid = [] if done else [f"none of {len(run.records)} requests succeeded in virtual time"]
+    invalid = [] if done else [f"none of {counted(len(run.records), 'request')} succeeded in virtual time"]
     if window.fault:
         invalid.append(window.fault)
     invalid += governor_faults(engine.guard.errors)

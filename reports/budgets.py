@@ -13,6 +13,7 @@ from reports.figures import CellResult, samples_needed
 from reports.formats import metric_format, metric_interval
 from reports.interval import count_rate_interval
 from reports.judgement import BudgetVerdict, Interval, Ruling
+from suites.grammar import counted
 from suites.measures import PERCENTILES
 from suites.model import Budget, Suite
 
@@ -141,7 +142,7 @@ def _doubts(bound: Bound, value: Interval | None, cell: tuple[str, int], evidenc
         result = evidence.results[name, concurrency]
         samples, needed = result.samples.get(bound.metric, 0), samples_needed(bound.metric)
         if 0 < samples < needed:
-            yield f"{name} has {samples} samples, {needed} are needed"
+            yield f"{name} has {counted(samples, 'sample')}, {needed} are needed"
         not_done = f"{100 * (1 - result.done_share):.3g}% of {name}'s requests were not done"
         stretch = result.stretches.get(bound.metric, 1.0)
         if 1 - result.done_share > 1 - level or math.isinf(stretch):

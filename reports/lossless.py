@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadgen.counters import EngineCounters
+from suites.grammar import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class ArmAnswers:
 def output_faults(reference: ArmAnswers, arm: ArmAnswers) -> tuple[str, ...]:
     """A sentence for each prompt whose answer is another than without speculation; empty = lossless."""
     if len(arm.answers) != len(reference.answers):
-        return (f"{arm.arm}: {len(arm.answers)} answers to {len(reference.answers)} prompts",)
+        answers, prompts = counted(len(arm.answers), "answer"), counted(len(reference.answers), "prompt")
+        return (f"{arm.arm}: {answers} to {prompts}",)
     pairs = enumerate(zip(reference.answers, arm.answers, strict=True), start=1)
     return tuple(
         f"{arm.arm}: the answer to prompt {number} is not {reference.arm}'s: {_difference(right, own)}"
@@ -45,7 +47,7 @@ def _difference(right: Answer, own: Answer) -> str:
     for place, (wanted, found) in pairs:
         if wanted != found:
             return f"token {place} of {len(right.tokens)} is {found}, not {wanted}"
-    return f"{len(own.tokens)} tokens, not {len(right.tokens)}"
+    return f"{counted(len(own.tokens), 'token')}, not {len(right.tokens)}"
 
 
 def acceptance_faults(arms: Sequence[ArmAnswers]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from reports.formats import number
 from reports.markup import showable
+from suites.grammar import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -46,7 +47,7 @@ class RunProgress:
             self._live = self._new_live()
             self._live.start()
         else:
-            self._line(f"{self._title}: {self._total} cells")
+            self._line(f"{self._title}: {counted(self._total, 'cell')}")
         return self
 
     def __exit__(
@@ -55,7 +56,7 @@ class RunProgress:
         if self._live is not None:
             self._live.stop()
         took_s = time.monotonic() - self._start_s
-        self._line(f"{self._title}: {self._done} of {self._total} cells in {took_s:.1f} s")
+        self._line(f"{self._title}: {self._done} of {counted(self._total, 'cell')} in {took_s:.1f} s")
 
     def cell_started(self, arm: str, concurrency: int, repeat: int) -> None:
         """The cell that request_done counts for, until it is done."""
@@ -110,12 +111,12 @@ class RunProgress:
         if self._bar is None:
             return
         inside = 0.0
-        words = f"{self._done}/{self._total} cells"
+        words = f"{self._done}/{counted(self._total, 'cell')}"
         if self._current is not None:
             arm, concurrency = self._current
             expected = self._requests_of[concurrency]
             inside = min(self._requests / expected, 0.99) if expected else 0.0
-            words += f", {showable(arm)[:20]} c={concurrency}: {self._requests} requests done"
+            words += f", {showable(arm)[:20]} c={concurrency}: {counted(self._requests, 'request')} done"
         self._bar.update(self._bar.task_ids[0], completed=self._done + inside, description=words)
 
     def _render(self) -> Group:

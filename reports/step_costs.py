@@ -10,6 +10,7 @@ import numpy as np
 
 from governors.profile import Binding, Profile
 from governors.telemetry import StepRecord
+from suites.grammar import counted
 
 LEAST_STEPS = 5
 HOLE = 0.1  # dearer than a larger load by more than this, round for round: a hole in the captured sizes
@@ -54,7 +55,7 @@ def fit_profile(
     for (batch, depth), count in counts.items():
         if count < LEAST_STEPS:
             raise TooFewSteps(
-                f"batch {batch} at K={depth}: {count} steady steps, {LEAST_STEPS} are needed; "
+                f"batch {batch} at K={depth}: {counted(count, 'steady step')}, {LEAST_STEPS} are needed; "
                 "does the server take that many requests at once? Lower --batches, or raise --steps"
             )
     remarks: list[str] = []

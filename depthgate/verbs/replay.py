@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from depthgate.options import whole
+from suites.grammar import counted
 from suites.limits import MOST_SEED
 
 SUMMARY = "replay a recorded observation trace through a governor, bit for bit"
@@ -51,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     depths = [decision.depth_next for decision in decisions]
     switches = sum(before != after for before, after in pairwise(depths))
-    print(f"{len(depths)} steps, {switches} switches of depth")
+    print(f"{counted(len(depths), 'step')}, {switches} switch{'' if switches == 1 else 'es'} of depth")
     for depth, count in sorted(Counter(depths).items()):
         print(f"  depth {depth}: {count / len(depths):6.1%}")
     return 0

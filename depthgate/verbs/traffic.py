@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from depthgate.options import whole
+from suites.grammar import counted
 
 if TYPE_CHECKING:
     from loadgen.preview import ClassPreview, Preview, Spread
@@ -48,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 def lines(found: Preview) -> Iterator[str]:
     """As text. Tokens are least / p5 / p50 / p95 / most."""
     yield (
-        f"{found.suite}: the first {found.requests} requests at c={found.concurrency}, repeat 0, "
+        f"{found.suite}: the first {counted(found.requests, 'request')} at c={found.concurrency}, repeat 0, "
         f"seed {found.seed}"
     )
     yield f"SHA-256 of all that is sent of them, equal on any machine: {found.digest}"

@@ -26,6 +26,7 @@ from loadgen.swarm.fleet import Link, SwarmError, SwarmLost
 from loadgen.swarm.merge import read_lines
 from loadgen.swarm.orders import LOADS, Order
 from suites.canonical import content
+from suites.grammar import counted
 from suites.model import LoadSpec, Suite, TrafficClass
 
 _numbers = count(1)
@@ -158,7 +159,7 @@ class Merged:
                 yield f"locust {worker}: its clock is ours {offset_s:+.6f} s {error}, taken off; {moved}"
             yield from (f"{worker} {note}" for note in said["notes"])
             if bad := self._unreadable[worker]:
-                yield f"{worker} shipped {bad} records that cannot be read"
+                yield f"{worker} shipped {counted(bad, 'record')} that cannot be read"
 
 
 @dataclass(frozen=True, slots=True)

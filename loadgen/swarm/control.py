@@ -14,6 +14,7 @@ from loadgen.burst import burst_turns
 from loadgen.swarm.merge import deal
 from loadgen.swarm.offset import ClockOffset, OffsetEstimate, Ping
 from loadgen.swarm.orders import BURST, CANCEL, DONE, GO, ORDER, PING, PONG, READY, RECORDS, RELEASE, Order
+from suites.grammar import counted
 from suites.model import LoadSpec
 
 CLOCK = time.monotonic
@@ -270,4 +271,4 @@ def _check_ready(cell: _Cell, workers: Workers) -> None:
         raise CellFailed(f"{names} make other prompts: bring data sets and depthgate to the same state there")
     have, wanted = sum(part.users for part in cell.parts.values()), cell.order.key.concurrency
     if have != wanted:
-        raise CellFailed(f"locust spawned {have} users for {wanted} streams; run again")
+        raise CellFailed(f"locust spawned {counted(have, 'user')} for {counted(wanted, 'stream')}; run again")

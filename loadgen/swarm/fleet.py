@@ -19,6 +19,7 @@ import orjson
 
 from engines import process_guard
 from loadgen.swarm.orders import LINK_VARIABLE
+from suites.grammar import counted
 
 CHECKOUT = Path(__file__).parents[2]
 LOCUSTFILE = CHECKOUT / "loadgen" / "locustfile.py"
@@ -57,8 +58,8 @@ class FleetSettings:
     def says(self) -> str:
         """In words, for the manifest."""
         if self.expected is not None:
-            return f"locust, {self.expected} workers from elsewhere"
-        return f"locust, {self.workers} local worker{'s' if self.workers > 1 else ''}"
+            return f"locust, {counted(self.expected, 'worker')} from elsewhere"
+        return f"locust, {counted(self.workers, 'local worker')}"
 
 
 class Link:
@@ -102,7 +103,8 @@ async def open_fleet(settings: FleetSettings, run_dir: Path, say: Say) -> AsyncI
                     command = worker_command("127.0.0.1", port, run_dir / "workers")
                     await processes.start(command, logs / f"locust-worker.{index}.log")
             else:
-                say(f"waiting for {settings.expected} workers; start each with: {_hint(settings, port)}")
+                awaited = counted(settings.expected, "worker")
+                say(f"waiting for {awaited}; start each with: {_hint(settings, port)}")
             await _ready(link, settings, say)
             if settings.web_port is not None:
                 say(f"locust's page: http://{settings.bind}:{settings.web_port}")
@@ -225,7 +227,7 @@ async def _ready(link: Link, settings: FleetSettings, say: Say) -> None:
         async with asyncio.timeout(limit_s):
             while (message := await link.receive())["kind"] != "ready":
                 if settings.expected is not None:
-                    say(f"{message['workers']} of {settings.expected} workers are here")
+                    say(f"{message['workers']} of {counted(settings.expected, 'worker')} here")
     except TimeoutError:
         raise SwarmError(
             f"locust's workers were not up in {START_S:g} s; see logs/ in the run folder"

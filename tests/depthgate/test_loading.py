@@ -35,3 +35,9 @@ def test_a_schedule_must_be_kept() -> None:
 def test_a_stall_is_a_fault_of_any_load() -> None:
     loaded = summed_up(LoadSummary(), cell(STALLED, LATE, "no steady state: too short"), FLOOD)
     assert (loaded.faults, loaded.warnings, loaded.exit_code) == ((STALLED,), (LATE,), 4)
+
+
+def test_one_of_a_thing_is_said_as_one() -> None:
+    one = summed_up(LoadSummary(), None, replace(FLOOD, concurrency=1, requests=1))
+    assert one.text.splitlines()[0] == "http://x: 1 request over 1 stream"
+    assert summed_up(LoadSummary(), None, FLOOD).text.startswith("http://x: 480 requests over 16 streams\n")

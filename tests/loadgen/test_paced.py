@@ -126,7 +126,7 @@ def test_a_deadline_counts_from_the_due_time() -> None:
 
 def test_more_than_the_seats_is_said_for_bursts_on_top() -> None:
     _, cell = virtual(BURSTS, max_num_seqs=4)
-    assert "1 of 5 streams queue: max_num_seqs is 4" in cell.notes
+    assert "1 of 5 streams queues: max_num_seqs is 4" in cell.notes
 
 
 @pytest.mark.http

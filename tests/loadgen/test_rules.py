@@ -199,8 +199,8 @@ def test_bursts_come_from_streams_of_their_own() -> None:
     ]  # fmt: skip
     assert sum(send.stream < 2 for send, _ in served) == 8
     assert rules.notes() == (
-        "3 requests at once on top, at 1.5 s and 1 times more, every 1 s",
-        "1 requests at once on top, at 2 s",
+        "3 requests at once on top, at 1.5 s and 1 time more, every 1 s",
+        "1 request at once on top, at 2 s",
     )
     assert (rules.window().start_s, rules.window().end_s) == (0, 4)
 

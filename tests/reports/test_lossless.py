@@ -36,7 +36,7 @@ def test_text_decides_where_there_are_no_ids_and_equal_text_of_other_tokens_is_a
 
 
 def test_a_missing_answer_is_a_fault() -> None:
-    assert output_faults(OFF, replace(FIXED, answers=ANSWERS[:1])) == ("fixed_4: 1 answers to 2 prompts",)
+    assert output_faults(OFF, replace(FIXED, answers=ANSWERS[:1])) == ("fixed_4: 1 answer to 2 prompts",)
 
 
 def test_one_k_accepts_the_same_whoever_chose_it() -> None:

@@ -86,7 +86,7 @@ def test_records_come_in_our_clock_and_are_counted() -> None:
     assert made.outcomes == {Outcome.DONE: 1, Outcome.REFUSED: 1}
     assert made.first_failure == "refused: HTTP 503"
     assert made.worst_s == 0.004
-    assert made.driven(CLOSED, 2).notes[-1] == "worker 1 (y) shipped 1 records that cannot be read"
+    assert made.driven(CLOSED, 2).notes[-1] == "worker 1 (y) shipped 1 record that cannot be read"
 
 
 @pytest.mark.parametrize(
