@@ -17,6 +17,7 @@ from aiohttp import web
 from engines.contract import EngineError
 from engines.embedded.assembly import Assembled
 from engines.embedded.faults import ApiError, shown
+from suites.grammar import being
 
 PATH = "/depthgate/arm"
 
@@ -55,10 +56,8 @@ class ArmSwitch:
     async def _post(self, http: web.Request) -> web.Response:
         _from_this_machine(http)
         governor, options = _asked(await http.read())
-        if self._busy():
-            raise ApiError(
-                f"{self._busy()} requests are running or waiting; switch when they have ended", status=409
-            )
+        if busy := self._busy():
+            raise ApiError(f"{being(busy, 'request')} running or waiting; switch when none is", status=409)
         try:
             assembled = self._assemble(governor, options)
         except EngineError as error:

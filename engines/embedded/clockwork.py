@@ -15,6 +15,7 @@ from typing import Protocol
 
 from engines.embedded.alarm import make_alarm
 from engines.embedded.requests import NewRequest, StepResult
+from suites.grammar import being
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class Clockwork:
     def replace_machine(self, machine: StepMachine) -> None:
         """Another machine from the next request on. Raises RuntimeError while requests are open."""
         if self._outlets:
-            raise RuntimeError(f"{len(self._outlets)} requests are open")
+            raise RuntimeError(f"{being(len(self._outlets), 'request')} open")
         self._alarm.disarm()
         self._due = None
         self._awake = False

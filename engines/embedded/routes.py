@@ -23,6 +23,7 @@ from engines.embedded.outlet import EngineStopped, StreamOutlet, WholeOutlet
 from engines.embedded.replies import EventWriter, ReplyIdentity, whole_reply
 from engines.embedded.requests import StepResult
 from engines.embedded.text import TokenText
+from suites.grammar import being
 
 log = logging.getLogger(__name__)
 
@@ -154,8 +155,8 @@ class EngineRoutes:
             return
         self._metrics.refused += 1
         raise ApiError(
-            f"{self._clockwork.active} requests are running or waiting and refuse_above is {refusal.above}: "
-            "send it later, or raise refuse_above",
+            f"{being(self._clockwork.active, 'request')} running or waiting, "
+            f"refuse_above is {refusal.above}: send it later, or raise it",
             status=refusal.status,
             kind="rate_limit_error" if refusal.status == 429 else "service_unavailable_error",
             code="rate_limit_exceeded" if refusal.status == 429 else "overloaded",
