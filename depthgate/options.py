@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from depthgate.exits import UsageError
 from suites.fields import shown
+from suites.long_numbers import LongNumber, whole_number
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -55,7 +56,15 @@ def address(text: str) -> str:
 def json_object(flag: str, text: str) -> dict[str, object]:
     """`text` as a JSON object of numbers that are some and names that stand once; UsageError otherwise."""
     try:
-        value = json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_once)
+        value = json.loads(
+            text,
+            parse_int=whole_number,
+            parse_float=_finite,
+            parse_constant=_finite,
+            object_pairs_hook=_once,
+        )
+    except LongNumber as error:
+        raise UsageError(f"{flag}: {error}") from None
     except RecursionError:
         raise UsageError(f"{flag}: nested too deep; write '{{\"name\": value}}'") from None
     except ValueError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 from suites.fields import Fields, check_unique, nearest, read_name
 from suites.limits import MOST_CONFIDENCE, MOST_REPEATS, MOST_SEED
 from suites.loads import check_classes, read_load
 from suites.locate import find_suite
+from suites.long_numbers import LongNumber, read_toml
 from suites.measures import MEASURES
 from suites.model import Arm, Budget, EngineSpec, Suite, SuiteError
 from suites.traffic import check_conversations, read_traffic
@@ -23,8 +23,10 @@ def load_suite(path_or_name: str | Path) -> Suite:
     """The validated suite of a bundled name or a path. SuiteError: one line with file, field, value, mend."""
     path = find_suite(path_or_name)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # syntax, encoding, an endless integer
+        table = read_toml(path.read_text(encoding="utf-8"))
+    except LongNumber as error:
+        raise SuiteError(f"{path}: {error}") from None
+    except (ValueError, RecursionError) as error:  # syntax, encoding
         raise SuiteError(f"{path}: not valid TOML: {' '.join(str(error).split())}") from error
     except OSError as error:
         raise SuiteError(f"{path}: cannot be read: {error.strerror}") from error

@@ -14,6 +14,7 @@ from engines.embedded.constants import DrafterSpec, ForwardSpec, HardwareSpec, H
 from engines.embedded.schema import nearest, read_table, read_value
 from engines.embedded.specs import AcceptanceSpec, PenaltySpec, SchedulerSpec
 from governors.profile import Binding, ProfileError
+from suites.long_numbers import LongNumber, read_toml
 
 __all__ = ["EngineProfile", "ProfileError", "apply_options", "load_profile", "profile_names"]
 
@@ -62,6 +63,8 @@ def load_profile(name_or_path: str | Path) -> EngineProfile:
         raise ProfileError(
             f"profile {path}: cannot be read ({error.strerror}); name one of {', '.join(profile_names())}"
         ) from error
+    except LongNumber as error:
+        raise ProfileError(f"profile {path}: {error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"profile {path}: not TOML ({error}); mend that line") from error
 
@@ -69,7 +72,7 @@ def load_profile(name_or_path: str | Path) -> EngineProfile:
 @lru_cache(maxsize=16)
 def _parsed(text: str, where: str) -> EngineProfile:
     """A virtual run starts an engine a cell: the same text is checked once. Nobody writes to the result."""
-    return _profile_of(tomllib.loads(text), where)
+    return _profile_of(read_toml(text), where)
 
 
 def _profile_of(table: dict[str, object], where: str) -> EngineProfile:
