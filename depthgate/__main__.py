@@ -43,16 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     depthgate itself (with its traceback), 130 interrupted. SystemExit for --help and what the parser refuses.
     """
+    interrupted = "interrupted"
     try:
         args, unknown = _parser().parse_known_args(argv)
         if unknown:
             args.verb_error(f"unrecognized arguments: {' '.join(unknown)}")
+        interrupted = args.verb_interrupted
         with sigterm_interrupts():
             ruling = int(args.verb_main(args))
             sys.stdout.flush()  # what cannot be written is said here, not at the very end
             return ruling
     except KeyboardInterrupt:
-        print("depthgate: interrupted; what was recorded is kept", file=sys.stderr)
+        print(f"depthgate: {interrupted}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `depthgate list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -89,7 +91,8 @@ def _add_verb(verbs: argparse._SubParsersAction[OneLineParser], name: str, modul
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.configure(parser)
-    parser.set_defaults(verb_main=module.main, verb_error=parser.error)
+    interrupted = getattr(module, "INTERRUPTED", "interrupted")  # a verb that leaves something says so
+    parser.set_defaults(verb_main=module.main, verb_error=parser.error, verb_interrupted=interrupted)
 
 
 def _exit_code(error: Exception) -> int | None:

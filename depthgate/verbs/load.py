@@ -19,6 +19,7 @@ from suites.limits import (
 from suites.traffic import MOST_TOKENS
 
 SUMMARY = "drive load against a server and print latencies and throughput"
+INTERRUPTED = "interrupted; what was recorded is kept"
 EXAMPLE = """  depthgate load --url http://127.0.0.1:8000 --concurrency 16 --requests 128 --max-tokens 128
   depthgate load --url http://127.0.0.1:8000 --rate 4 --arrivals gamma --cv 2 --requests 200
   depthgate load --url http://127.0.0.1:8000 --model m --concurrency 4 --requests 16 --max-tokens 64 --json -

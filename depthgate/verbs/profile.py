@@ -10,6 +10,7 @@ from depthgate.options import whole
 MOST_STEPS, MOST_ROUNDS = 10_000, 1_000
 
 SUMMARY = "measure what a step costs at every K and batch, and write a profile for cost-model governors"
+INTERRUPTED = "interrupted; of what was under way no profile is written"
 EXAMPLE = """  depthgate profile --engine vllm --depths 0,2,4 --batches 1,4,8 --out tiny.json
   depthgate profile --profile h200-qwen3-4b-eagle --depths 0,1,2,3 --batches 1,8,64 --out model.json
 then: options = { governor_profile = "tiny.json" } in a suite's vllm engine"""

@@ -10,6 +10,7 @@ from suites.limits import MOST_REPEATS
 from suites.traffic import MOST_TOKENS
 
 SUMMARY = "reproduce a collapse by name: reproduced, not-reproduced, inconclusive or invalid"
+INTERRUPTED = "interrupted; what was recorded is kept"
 EXAMPLE = """  depthgate reproduce threshold-collapse
   depthgate reproduce --all --clock virtual
   depthgate reproduce threshold-collapse --control --clock virtual

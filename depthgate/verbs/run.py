@@ -9,6 +9,7 @@ from pathlib import Path
 from depthgate.load_options import OF_LOCUST, add_load_flags
 
 SUMMARY = "run a suite: every arm, concurrency and repeat; then judge it"
+INTERRUPTED = "interrupted; what was recorded is kept"
 EXAMPLE = """  depthgate run quickstart
   depthgate run suites/sweep-c1-c256.toml --clock virtual
   depthgate run my-suite.toml --engine http://127.0.0.1:8000 --exploratory
@@ -119,5 +120,8 @@ def _resumed(args: argparse.Namespace) -> Path:
             raise UsageError(f"{flag}: a run goes on with what it began with; drop {flag} or --resume")
     run_dir: Path = args.resume
     if not resume_run(run_dir, args.suite, quiet=args.json):
-        print(f"{run_dir}: this run is finished: judged as it is; what it lacks takes a new run", file=sys.stderr)
+        print(
+            f"{run_dir}: this run is finished: judged as it is; what it lacks takes a new run",
+            file=sys.stderr,
+        )
     return run_dir
