@@ -17,7 +17,7 @@ LONGEST_S = 1e12  # clocks of machines and of models stay far below; differences
 
 
 def plausible_requests(of: RequestColumns) -> bool:
-    """Times in the order in which a request lives, a count for each chunk, counts that a request can have."""
+    """Times in the order in which a request lives, a count a chunk, counts that can be, an end if done."""
     counts = (of.output_tokens.values, of.prompt_tokens.values, of.chunk_tokens)
     return (
         of.aligned

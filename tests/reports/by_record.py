@@ -277,12 +277,14 @@ def _median(values: list[float]) -> float | None:
 
 
 def plausible_request(record: RequestRecord) -> bool:
-    """Times in the order in which a request lives, a count for each chunk, counts that a request can have."""
+    """Times in the order in which a request lives, a count a chunk, counts that can be, an end if done."""
     counts = (record.output_tokens or 0, record.prompt_tokens or 0, *(record.chunk_tokens or ()))
     whole = record.chunk_tokens is None or len(record.chunk_tokens) == len(record.chunk_times_s)
     begun = (record.due_s, record.sent_s, record.first_byte_s)
+    ended = record.done_s is not None or not measured([record])
     return (
         whole
+        and ended
         and 0 <= min(counts) <= max(counts) < MOST
         and _in_order((*begun, *record.chunk_times_s, record.done_s))
         and _in_order((*begun, record.first_token_s, record.done_s))
