@@ -37,7 +37,7 @@ def is_over(pid: int) -> bool:
             with Path(f"/proc/{pid}/stat").open() as stat:
                 if stat.read().rpartition(")")[2].split()[0] == "Z":
                     return True
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or before it was read
             return True
         time.sleep(0.02)
     return False
