@@ -39,9 +39,9 @@ MACHINE_AT_FAULT = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb. Exit codes: 0 kept, 1 broken, 2 usage, 3 inconclusive, 4 invalid, 70 a fault of
+    """Run one verb; the exit code is one of EXIT_CODES, a fault of ours with its traceback.
 
-    depthgate itself (with its traceback), 130 interrupted. SystemExit for --help and what the parser refuses.
+    SystemExit for --help and what the parser refuses.
     """
     interrupted = "interrupted"
     try:

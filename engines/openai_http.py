@@ -40,9 +40,10 @@ class OpenAIEngine:
 
     @asynccontextmanager
     async def serve(self, request: EngineRequest) -> AsyncIterator[Endpoint]:
-        """The endpoint as probed. Raises EngineError: not there, not healthy, no such API, model or arm;
+        """The endpoint as probed.
 
-        EngineLost: others use it too, so that it does not switch.
+        Raises EngineError: not there, not healthy, no such API, model or arm; EngineLost: others use it too,
+        so that it does not switch.
         """
         endpoint = await self.probe()
         if await self._switches():

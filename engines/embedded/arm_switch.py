@@ -23,8 +23,9 @@ PATH = "/depthgate/arm"
 
 
 class ArmSwitch:
-    """`assemble` makes an engine of (governor, options), `install` puts it to work, `busy`: open requests,
+    """The governor in force, and how another takes its place.
 
+    `assemble` makes an engine of (governor, options), `install` puts it to work, `busy`: open requests.
     `k_max`: most drafts of a step, whatever the arm.
     """
 
